@@ -11,7 +11,7 @@ is a usage error, exit code 2; everything else is checked by the server.
 
 from __future__ import annotations
 
-from svc.limits import ACCESS_HOST, ACCESS_OWNER
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -254,14 +254,34 @@ def variable(text: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
 
+def user(text: str) -> dict[str, int] | None:
+    """UID:GID as an object of the API: a user inside the container; None for `none`."""
+    uid, colon, gid = text.partition(":")
+    if text == "none":
+        return None
+    if not (colon and _decimal(uid) and _decimal(gid)):
+        raise ValueError(f"{text!r} is not UID:GID, such as 1000:100, or none")
+    return {"uid": int(uid), "gid": int(gid)}
+
+
 def port(text: str) -> dict[str, Any]:
-    """NAME[=PORT][:ACCESS] as an object of the API: a named port inside the container."""
-    head, colon, access = text.partition(":")
-    name, equals, number = head.partition("=")
-    if not name or name.isdecimal() or (colon and access not in (ACCESS_OWNER, ACCESS_HOST)):
-        raise ValueError(f"{text!r} is not NAME or NAME=PORT, such as web, web=8888 or web=8888:host")
+    """NAME[=PORT][/KIND[@USER]][:ACCESS] as an object of the API: a named port inside the container."""
+    rest, colon, access = text.partition(":")
+    rest, slash, kind = rest.partition("/")
+    kind, at, user = kind.partition("@")
+    name, equals, number = rest.partition("=")
+    if not name or name.isdecimal() or "@" in name or (at and not user):
+        raise ValueError(
+            f"{text!r} is not NAME or NAME=PORT, such as web, web=8888, login=22/ssh or web=8888:host"
+        )
+    for sign, value, choices in ((slash, kind, PORT_KINDS), (colon, access, (ACCESS_OWNER, ACCESS_HOST))):
+        if sign and value not in choices:
+            raise ValueError(
+                f"{value!r} of {text!r} is not one of {', '.join(choices)}; write NAME=PORT/KIND:ACCESS"
+            )
     found: dict[str, Any] = {"name": name} | ({"container_port": whole(1, 65535)(number)} if equals else {})
-    return found | {"access": access} if colon else found
+    chosen = {"kind": kind, "user": user, "access": access}
+    return found | {key: value for key, value in chosen.items() if value}
 
 
 def _decimal(text: str) -> bool:

@@ -53,10 +53,12 @@ def workspace(name: str, status: str = "stopped", **more: Any) -> dict[str, Any]
         "allowed_actions": ACTIONS[status],
         "gpus": [],
         "limits_missing": [],
+        "warnings": [],
         "mounts": [],
         "env": [],
         "launchers": [],
         "ports": [],
+        "command": None,
         "network": None,
         "restart_on_boot": False,
         "exit_code": None,
@@ -153,7 +155,11 @@ def live() -> dict[str, Any]:
     """What runs in the workspaces."""
 
     def one(name: str, launcher: str, state: str) -> dict[str, Any]:
-        return {"id": f"ws-{name}", "at": ago(seconds=1), "launchers": [{"name": launcher, "state": state}]}
+        return {
+            "id": f"ws-{name}",
+            "at": ago(seconds=1),
+            "launchers": [{"name": launcher, "state": state, "exit_code": 1 if state == "exited" else None}],
+        }
 
     return {
         "items": [

@@ -43,15 +43,33 @@ FAILED = composer.operation(
 )
 NO_GPUS = records.capacity() | {"gpus": [], "host": records.capacity()["host"] | {"gpus": 0, "gpus_free": 0}}
 MORE = "document.querySelector('[data-rest] > summary').click()"
+PORT = """
+const timer = setInterval(() => {
+  const add = document.querySelector('[data-key=add-ports]');
+  if (!add) return;
+  clearInterval(timer);
+  add.click();
+  const kind = document.querySelector('[data-part=kind]');
+  kind.value = 'ssh';
+  kind.dispatchEvent(new Event('change', { bubbles: true }));
+}, 20);
+"""
 STATES: dict[str, State] = {
     "composer": State("/new?template=vllm", ".slot.would", composer.serve),
     "composer, unfolded": State("/new?template=vllm", ".slot.would", composer.serve, script=MORE),
+    "composer, a port": State("/new?template=vllm", ".slot.would", composer.serve, script=f"{MORE};{PORT}"),
     "composer, refused": State(
         "/new?template=vllm", "[data-blocked]",
         _answers(**{composer.CHECK: composer.checked(composer.OVER, gpus=())}),
     ),
     "composer, like another": State("/new?from=train-7b", ".composer .pick", composer.serve),
     "composer, a lost template": State("/new?template=gone", "[data-lost]", composer.serve),
+    "composer, limits not applied": State(
+        "/new", ".composer .pick",
+        _answers(**{
+            "GET /api/workspaces": records.page([records.workspace("lab", limits_missing=["memory_bytes"])])
+        }),
+    ),
     "composer, without GPUs": State(
         "/new", ".composer .pick", _answers(**{"GET /api/workspaces/capacity": NO_GPUS})
     ),

@@ -15,6 +15,9 @@ from browser.composer.records import CHECK, OVER, RECOMMEND, SETUP
 from browser.visiting import NARROW, WIDE, focused, line, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from svc.cli import arguments
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp.exe"
 LINE = (
@@ -24,7 +27,7 @@ LINE = (
 
 
 @pytest.fixture
-def service(canned: Canned) -> Canned:
+def pages(canned: Canned) -> Canned:
     """The API of the mock-up."""
     composer.serve(canned)
     return canned
@@ -47,18 +50,18 @@ def enter(driver: Driver, name: str, text: str) -> None:
     control.send_keys(text)
 
 
-def opened(driver: Driver, service: Canned, query: str = "?template=vllm", **more: Any) -> None:
+def opened(driver: Driver, pages: Canned, query: str = "?template=vllm", **more: Any) -> None:
     """Open the composer, and wait until it has been filled."""
-    visit(driver, service, f"/new{query}", **more)
+    visit(driver, pages, f"/new{query}", **more)
     until(driver, lambda: "--memory" in line(driver), "the recommended values")
     says(driver, "412 GiB free", ".a-plan")
-    until(driver, lambda: service.sent(CHECK), "the check")
+    until(driver, lambda: pages.sent(CHECK), "the check")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW, (1920, 1080)])
-def test_as_the_mock_up_shows(browser: Driver, service: Canned, theme: str, size: tuple[int, int]) -> None:
-    opened(browser, service, theme=theme, size=size)
+def test_as_the_mock_up_shows(browser: Driver, pages: Canned, theme: str, size: tuple[int, int]) -> None:
+    opened(browser, pages, theme=theme, size=size)
     assert line(browser) == f"{LINE} && svc ws start vllm-1"
     says(browser, "8.4 GiB to load, 3.1 GiB of its layers are there", ".a-plan")
     says(browser, "your images may take 81.4 GiB more", ".a-plan")
@@ -78,9 +81,9 @@ def test_as_the_mock_up_shows(browser: Driver, service: Canned, theme: str, size
     assert not complaints(browser)
 
 
-def test_the_line_and_the_meters_follow_in_the_task_of_the_key(browser: Driver, service: Canned) -> None:
+def test_the_line_and_the_meters_follow_in_the_task_of_the_key(browser: Driver, pages: Canned) -> None:
     """No frame and no answer in between: what is read right after the event is up to date."""
-    opened(browser, service)
+    opened(browser, pages)
     shown = browser.execute_script(
         """const input = document.querySelector("[data-field='resources.memory_bytes']");
         input.value = '300';
@@ -97,15 +100,15 @@ def test_the_line_and_the_meters_follow_in_the_task_of_the_key(browser: Driver, 
     print(f"a key takes {shown['took']:.2f} ms")
 
 
-def test_what_is_no_number_is_said_at_once(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
+def test_what_is_no_number_is_said_at_once(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
     enter(browser, "resources.cpu_limit", "many")
     says(browser, "Use a number of cores, such as 4 or 0.5.", ".a-form")
     assert find(browser, field("resources.cpu_limit")).get_attribute("aria-invalid") == "true"
     assert "--cpus many" in line(browser)
     press(browser, "[data-key=go]")
     until(browser, lambda: has_focus(browser) == "resources.cpu_limit", "the field")
-    assert not service.sent(SETUP)
+    assert not pages.sent(SETUP)
     enter(browser, "resources.cpu_limit", "0.5")
     until(browser, lambda: "--cpus 0.5" in line(browser), "the number")
     assert find(browser, field("resources.cpu_limit")).get_attribute("aria-invalid") is None
@@ -115,14 +118,14 @@ def test_what_is_no_number_is_said_at_once(browser: Driver, service: Canned) -> 
     ("typed", "word"),
     [("1.5", "1536m"), ("32GiB", "32g"), ("512m", "512m"), ("1000000000b", "1000000000"), (".5", "512m")],
 )
-def test_amounts_of_memory(browser: Driver, service: Canned, typed: str, word: str) -> None:
-    opened(browser, service)
+def test_amounts_of_memory(browser: Driver, pages: Canned, typed: str, word: str) -> None:
+    opened(browser, pages)
     enter(browser, "resources.memory_bytes", typed)
     until(browser, lambda: f"--memory {word} " in line(browser), word)
 
 
-def test_the_name_is_checked_while_it_is_typed(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
+def test_the_name_is_checked_while_it_is_typed(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
     for typed, said in {
         "train-7b": "You have a workspace train-7b.",
         "Tr": "Use a-z, 0-9 and - (inside), at most 63.",
@@ -132,7 +135,7 @@ def test_the_name_is_checked_while_it_is_typed(browser: Driver, service: Canned)
         says(browser, said, ".a-form")
     enter(browser, "name", "mine")
     until(browser, lambda: line(browser).endswith("&& svc ws start mine"), "the name in the line")
-    service.answers[CHECK] = composer.checked(
+    pages.answers[CHECK] = composer.checked(
         {"code": "name_taken", "message": "there is a workspace mine-too", "hint": "", "action": None}
     )
     enter(browser, "name", "mine-too")
@@ -140,15 +143,15 @@ def test_the_name_is_checked_while_it_is_typed(browser: Driver, service: Canned)
     says(browser, "What will happen", ".a-plan")  # it is a thing of the field
 
 
-def test_levels_and_back_to_what_is_recommended(browser: Driver, service: Canned) -> None:
+def test_levels_and_back_to_what_is_recommended(browser: Driver, pages: Canned) -> None:
     """A level fills the sizes without a further answer; what was changed goes back by a button."""
-    opened(browser, service)
+    opened(browser, pages)
     press(browser, "[name=level][value=max]")
     until(
         browser, lambda: "--cpus 20 --memory 176g --shm-size 44g --gpu-count 2" in line(browser), "its sizes"
     )
     says(browser, "2 GPUs, not now", "[data-level=max]")
-    until(browser, lambda: service.sent(RECOMMEND)[-1][0]["gpu_use_case"] == "max", "it is asked anew")
+    until(browser, lambda: pages.sent(RECOMMEND)[-1][0]["gpu_use_case"] == "max", "it is asked anew")
     assert not find(browser, "[data-back]").is_displayed()
     enter(browser, "resources.cpu_limit", "3")
     until(browser, lambda: "--cpus 3 " in line(browser), "the number")
@@ -156,28 +159,26 @@ def test_levels_and_back_to_what_is_recommended(browser: Driver, service: Canned
     until(browser, lambda: "--cpus 20 " in line(browser), "what is recommended")
 
 
-def test_another_template_has_other_values(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
-    service.answers[RECOMMEND] = composer.recommendation("none")
-    service.answers[CHECK] = composer.checked(
-        gpus=(), image_status="ready", resources=composer.LEVELS["none"]
-    )
+def test_another_template_has_other_values(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
+    pages.answers[RECOMMEND] = composer.recommendation("none")
+    pages.answers[CHECK] = composer.checked(gpus=(), image_status="ready", resources=composer.LEVELS["none"])
     press(browser, ".pick[data-id='tpl-debian-tools']")
     shown = "svc ws setup --template debian-tools --name debian-tools-1 --cpus 8 --memory 64g --gpu-count 0"
     until(browser, lambda: line(browser).startswith(f"{shown} &&"), "its line")
     says(browser, "Create and start", ".btn.primary")
-    until(browser, lambda: service.sent(CHECK)[-1][0]["template"] == "tpl-debian-tools", "its check")
+    until(browser, lambda: pages.sent(CHECK)[-1][0]["template"] == "tpl-debian-tools", "its check")
     assert not browser.find_elements(By.CSS_SELECTOR, ".slot.would")
     enter(browser, "name", "kept")
     press(browser, ".pick[data-id='tpl-vllm']")
     until(browser, lambda: "--template vllm --name kept" in line(browser), "the name that was typed")
 
 
-def test_templates_are_searched_for(browser: Driver, service: Canned) -> None:
+def test_templates_are_searched_for(browser: Driver, pages: Canned) -> None:
     """/ goes there; Enter takes the first that was found."""
     items = [composer.template(f"t-{number:03}") for number in range(300)]
-    service.answers["GET /api/templates"] = records.page([*items, *composer.templates()])
-    opened(browser, service)
+    pages.answers["GET /api/templates"] = records.page([*items, *composer.templates()])
+    opened(browser, pages)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".pick")) == 3
     press(browser, "details.more > summary")
     says(browser, "203 more: search for them.", "details.more")
@@ -187,14 +188,14 @@ def test_templates_are_searched_for(browser: Driver, service: Canned) -> None:
     until(browser, lambda: "--template jupyter" in line(browser), "what was found")
     find(browser, "[data-search]").send_keys("no such thing")
     says(browser, "No template is like that.")
-    assert not service.sent(SETUP)
+    assert not pages.sent(SETUP)
 
 
-def test_what_cannot_start_says_so_with_the_button_that_mends_it(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
+def test_what_cannot_start_says_so_with_the_button_that_mends_it(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
     over = composer.checked(OVER, gpus=(), resources=composer.size(16, 125, 2, shm=16))
-    service.answers[CHECK] = lambda: (
-        over if service.sent(CHECK)[-1][0]["resources"]["gpu_count"] == 2 else composer.checked()
+    pages.answers[CHECK] = lambda: (
+        over if pages.sent(CHECK)[-1][0]["resources"]["gpu_count"] == 2 else composer.checked()
     )
     enter(browser, "resources.gpu_count", "2")
     says(
@@ -208,14 +209,14 @@ def test_what_cannot_start_says_so_with_the_button_that_mends_it(browser: Driver
     assert not browser.find_elements(By.CSS_SELECTOR, ".btn.primary")
     find(browser, field("name")).send_keys(Keys.ENTER)
     until(browser, lambda: "This would not start" in browser.switch_to.active_element.text, "the notice")
-    assert not service.sent(SETUP)
+    assert not pages.sent(SETUP)
 
     press(browser, "[data-key=act-0]")
     says(browser, "Its programs end", "dialog[open]")
     assert focused(browser) == "Let it run"
-    service.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
+    pages.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
     press(browser, "dialog[open] button[value=deed]")
-    until(browser, lambda: service.sent("POST /api/workspaces/train-7b/stop"), "the stop")
+    until(browser, lambda: pages.sent("POST /api/workspaces/train-7b/stop"), "the stop")
 
     press(browser, "[data-key=mend-gpu_count]")
     until(browser, lambda: "--gpu-count 1 " in line(browser), "one GPU")
@@ -223,33 +224,31 @@ def test_what_cannot_start_says_so_with_the_button_that_mends_it(browser: Driver
     assert has_focus(browser) == "resources.gpu_count"
 
 
-def test_an_image_that_does_not_fit_is_in_the_way(browser: Driver, service: Canned) -> None:
+def test_an_image_that_does_not_fit_is_in_the_way(browser: Driver, pages: Canned) -> None:
     message = "8.4 GiB are to be downloaded and need 16.8 GiB; the disk of your images has 2.0 GiB free"
     why = {"fits": False, "blocked_by": "storage_full", "message": message, "hint": "svc image prune"}
-    service.answers["GET /api/templates/tpl-vllm/image/preflight"] = composer.preflight(**why)
-    visit(browser, service, "/new?template=vllm")
+    pages.answers["GET /api/templates/tpl-vllm/image/preflight"] = composer.preflight(**why)
+    visit(browser, pages, "/new?template=vllm")
     says(browser, f"This would not start. {message}.", ".notice.warn")
     says(browser, "svc image prune", ".notice .cmd")
 
 
-def test_a_registry_that_cannot_be_asked_is_no_obstacle(browser: Driver, service: Canned) -> None:
-    service.refuse(
-        "GET /api/templates/tpl-vllm/image/preflight", 502, "engine_failed", "no route to docker.io"
-    )
-    visit(browser, service, "/new?template=vllm")
+def test_a_registry_that_cannot_be_asked_is_no_obstacle(browser: Driver, pages: Canned) -> None:
+    pages.refuse("GET /api/templates/tpl-vllm/image/preflight", 502, "engine_failed", "no route to docker.io")
+    visit(browser, pages, "/new?template=vllm")
     says(browser, "What there is to load is not known. No route to docker.io.", ".a-plan .notice")
     says(browser, "Pull, create and start", ".btn.primary")
 
 
-def test_errors_of_fields_go_to_their_fields(browser: Driver, service: Canned) -> None:
+def test_errors_of_fields_go_to_their_fields(browser: Driver, pages: Canned) -> None:
     """The focus goes to the first, which is unfolded where it must be; what has no field is a notice."""
-    opened(browser, service)
+    opened(browser, pages)
     fields = [
         {"field": "resources.shm_bytes", "code": "over_limit", "message": "at most 8589934592"},
         {"field": "display_name", "code": "invalid", "message": "Contains a control character."},
         {"field": "template", "code": "invalid", "message": "not this one"},
     ]
-    service.refuse(SETUP, 422, "validation_failed", "the request has invalid fields", fields=fields)
+    pages.refuse(SETUP, 422, "validation_failed", "the request has invalid fields", fields=fields)
     press(browser, "[data-key=go]")
     says(browser, "at most 8589934592", ".a-form")
     says(browser, "Contains a control character.", ".a-form")
@@ -257,8 +256,8 @@ def test_errors_of_fields_go_to_their_fields(browser: Driver, service: Canned) -
     until(browser, lambda: has_focus(browser) == "resources.shm_bytes", "the first")
 
 
-def test_answers_out_of_order_are_dropped(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
+def test_answers_out_of_order_are_dropped(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
     late, asked = threading.Event(), []
 
     def check() -> dict[str, Any]:
@@ -268,18 +267,18 @@ def test_answers_out_of_order_are_dropped(browser: Driver, service: Canned) -> N
             return composer.checked(OVER)
         return composer.checked()
 
-    service.answers[CHECK] = check
+    pages.answers[CHECK] = check
     enter(browser, "resources.cpu_limit", "3")
     until(browser, lambda: asked, "the first question")
     enter(browser, "resources.cpu_limit", "4")
     until(browser, lambda: len(asked) == 2, "the second question")
     late.set()
-    until(browser, lambda: service.sent(CHECK)[-1][0]["resources"]["cpu_limit"] == 4, "the newest")
+    until(browser, lambda: pages.sent(CHECK)[-1][0]["resources"]["cpu_limit"] == 4, "the newest")
     says(browser, "What will happen", ".a-plan")
 
 
-def test_what_the_service_puts_off_is_asked_again(browser: Driver, service: Canned) -> None:
-    opened(browser, service)
+def test_what_the_service_puts_off_is_asked_again(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
     answers: list[Any] = [
         (
             429,
@@ -288,28 +287,41 @@ def test_what_the_service_puts_off_is_asked_again(browser: Driver, service: Cann
         ),
         composer.checked(OVER),
     ]
-    service.answers[CHECK] = lambda: answers.pop(0) if len(answers) > 1 else answers[0]
+    pages.answers[CHECK] = lambda: answers.pop(0) if len(answers) > 1 else answers[0]
     enter(browser, "resources.gpu_count", "2")
     says(browser, "This would not start.", ".notice.warn")
     assert len(answers) == 1
 
 
-def test_what_is_left_is_read_again(browser: Driver, service: Canned) -> None:
+def test_what_is_left_is_read_again(browser: Driver, pages: Canned) -> None:
     """Others take and give back: the meters and the GPUs follow, and what was typed stays."""
-    opened(browser, service)
+    opened(browser, pages)
     enter(browser, "resources.cpu_limit", "2")
-    until(browser, lambda: service.streams, "the stream")
+    until(browser, lambda: pages.streams, "the stream")
     capacity = records.capacity()
     capacity["used"]["cpu"], capacity["remaining"]["cpu"] = 10, 54
-    service.answers["GET /api/workspaces/capacity"] = capacity
-    service.event("capacity.changed", subject={"type": "host", "id": "", "name": ""})
+    pages.answers["GET /api/workspaces/capacity"] = capacity
+    pages.event("capacity.changed", subject={"type": "host", "id": "", "name": ""})
     says(browser, "12 of 64", "[data-meter=cpu]")
     assert "--cpus 2 " in line(browser)
 
 
-def test_variables_and_ports(browser: Driver, service: Canned) -> None:
+def test_what_this_host_has_not(browser: Driver, pages: Canned) -> None:
+    """No question of GPUs where there are none; and a limit that is not applied says so at its field."""
+    host = records.capacity()["host"] | {"gpus": 0, "gpus_free": 0}
+    pages.answers["GET /api/workspaces/capacity"] = records.capacity() | {"gpus": [], "host": host}
+    items = [records.workspace("lab", "running", limits_missing=["memory_bytes"])]
+    pages.answers["GET /api/workspaces"] = records.page(items)
+    visit(browser, pages, "/new?template=debian-tools")
+    says(browser, "not applied on this host", "#h-f-resources-memory_bytes")
+    assert "not applied" not in find(browser, "#h-f-resources-cpu_limit").text
+    for name in ("gpu_count", "gpu_mode"):
+        until(browser, lambda name=name: not find(browser, f"#f-resources-{name}").is_displayed(), name)
+
+
+def test_variables_and_ports(browser: Driver, pages: Canned) -> None:
     """In the line as a shell needs them; what the template gives is said beside."""
-    opened(browser, service)
+    opened(browser, pages)
     press(browser, "[data-rest] > summary")
     says(browser, "api 8000", "[data-template-facts]")
     says(browser, "stopped after 120 min", "[data-template-facts]")
@@ -320,22 +332,56 @@ def test_variables_and_ports(browser: Driver, service: Canned) -> None:
     says(browser, "Use a number from 1 to 65535.", "[data-rest]")
     number = find(browser, "[data-rows=ports] [data-part=container_port]")
     number.send_keys(Keys.BACKSPACE)
-    find(browser, "[data-rows=ports] select").send_keys("for every")
+    Select(find(browser, "[data-rows=ports] [data-part=access]")).select_by_value("host")
     press(browser, "[data-field=restart_on_boot]")
     until(browser, lambda: "--restart-on-boot" in line(browser), "the check box")
     words = shlex.split(line(browser))
     assert words[words.index("--env") + 1] == "GREETING=it's two words"
     assert words[words.index("--port") + 1] == "web=8000:host"
-    says(browser, "1 variable and 1 port besides the template's", "[data-rest] > summary")
-    until(browser, lambda: service.sent(CHECK)[-1][0].get("restart_on_boot"), "the check")
-    body = service.sent(CHECK)[-1][0]
+    says(browser, "1 variable, 1 port besides the template's", "[data-rest] > summary")
+    until(browser, lambda: pages.sent(CHECK)[-1][0].get("restart_on_boot"), "the check")
+    body = pages.sent(CHECK)[-1][0]
     assert body["env"] == [{"name": "GREETING", "value": "it's two words"}]
     assert body["ports"] == [{"name": "web", "container_port": 8000, "access": "host"}]
     press(browser, "[data-rows=env] .form-row button")
     until(browser, lambda: "GREETING" not in line(browser), "no variable")
 
 
-def test_the_values_of_another_workspace(browser: Driver, service: Canned) -> None:
+def test_kinds_of_ports_and_a_network(browser: Driver, pages: Canned) -> None:
+    """What is behind a port and who logs in there, as the program itself reads the line."""
+    opened(browser, pages)
+    press(browser, "[data-rest] > summary")
+    press(browser, "[data-key=add-ports]")
+    browser.switch_to.active_element.send_keys("login", Keys.TAB, "22")
+    row = "[data-rows=ports] .form-row"
+    assert not find(browser, f"{row} [data-part=user]").is_displayed()
+    find(browser, f"{row} [data-part=kind]").send_keys("s")
+    find(browser, f"{row} [data-part=user]").send_keys("ada")
+    says(browser, "1 port besides", "[data-rest] > summary")
+    press(browser, "[data-key=add-ports]")
+    browser.switch_to.active_element.send_keys("lab")
+    find(browser, "[data-field=network]").send_keys("Lab!")
+    says(browser, "Use a-z, 0-9 and - (inside), at most 63.", "#e-f-network")
+    find(browser, "[data-field=network]").send_keys(Keys.BACKSPACE * 4, "tools")
+    until(browser, lambda: "--network tools" in line(browser), "the network")
+    says(browser, "2 ports, a network besides", "[data-rest] > summary")
+    words = shlex.split(line(browser))
+    shown = [arguments.port(words[at + 1]) for at, word in enumerate(words) if word == "--port"]
+    assert shown == [
+        {"name": "login", "container_port": 22, "kind": "ssh", "user": "ada"},
+        {"name": "lab"},
+    ]
+    until(browser, lambda: pages.sent(CHECK)[-1][0].get("network") == "tools", "the check")
+    assert pages.sent(CHECK)[-1][0]["ports"] == [port | {"access": "owner"} for port in shown]
+    find(browser, f"{row} [data-part=kind]").send_keys("t")  # as a person: a click of the driver says it late
+    until(browser, lambda: "--port login=22/tcp " in line(browser), "no login behind a plain port")
+    assert not find(browser, f"{row} [data-part=user]").is_displayed()
+    find(browser, "[data-field=network]").send_keys(Keys.BACKSPACE * 5, "none")
+    until(browser, lambda: pages.sent(CHECK)[-1][0].get("network", "") is None, "none")
+    assert overflow(browser) == 0
+
+
+def test_the_values_of_another_workspace(browser: Driver, pages: Canned) -> None:
     source = records.workspace(
         "train-7b",
         "running",
@@ -352,24 +398,34 @@ def test_the_values_of_another_workspace(browser: Driver, service: Canned) -> No
         ports=[
             {"name": "api", "container_port": 8000, "host_port": 30000, "access": "owner"},
             {"name": "more", "container_port": 9000, "host_port": 30001, "access": "host"},
+            {
+                "name": "db",
+                "container_port": 30002,
+                "host_port": 30002,
+                "access": "owner",
+                "kind": "postgres",
+                "user": None,
+            },
         ],
+        network="lab",
         restart_on_boot=True,
     )
-    service.answers["GET /api/workspaces"] = records.page([source])
-    visit(browser, service, "/new?from=train-7b")
+    pages.answers["GET /api/workspaces"] = records.page([source])
+    visit(browser, pages, "/new?from=train-7b")
     until(browser, lambda: "--memory" in line(browser), "the values")
     says(browser, "412 GiB free", ".a-plan")
     first, second, third = line(browser).split(" && ")
     assert shlex.split(first)[3:] == [
         *("--template", "vllm", "--name", "train-7b-1", "--display-name", "It's -v", "--cpus", "2.5"),
         *("--memory", "1536m", "--pids", "99", "--gpu-count", "1", "--gpu-mode", "exclusive"),
-        *("--env", "TEXT=a\nb", "--port", "more=9000:host", "--restart-on-boot"),
+        *("--env", "TEXT=a\nb", "--port", "more=9000:host"),
+        *("--port", "db/postgres", "--network", "lab", "--restart-on-boot"),
     ]  # fmt: skip
     assert second == 'svc ws edit train-7b-1 --file - <<< \'{"resources":{"shm_bytes":"unlimited"}}\''
     assert third == "svc ws start train-7b-1"
     press(browser, "[data-key=go]")
-    until(browser, lambda: service.sent(SETUP), "the set-up")
-    ((body, _),) = service.sent(SETUP)
+    until(browser, lambda: pages.sent(SETUP), "the set-up")
+    ((body, _),) = pages.sent(SETUP)
     assert body == {
         "template": "tpl-vllm",
         "name": "train-7b-1",
@@ -383,7 +439,11 @@ def test_the_values_of_another_workspace(browser: Driver, service: Canned) -> No
             "gpu_mode": "exclusive",
         },
         "env": [{"name": "TEXT", "value": "a\nb"}],
-        "ports": [{"name": "more", "container_port": 9000, "access": "host"}],
+        "ports": [
+            {"name": "more", "container_port": 9000, "access": "host"},
+            {"name": "db", "access": "owner", "kind": "postgres"},
+        ],
+        "network": "lab",
         "restart_on_boot": True,
     }
 
@@ -395,15 +455,15 @@ def test_the_values_of_another_workspace(browser: Driver, service: Canned) -> No
         ("?template=off", "There is no template off that can be used."),
     ],
 )
-def test_what_is_not_there_is_said(browser: Driver, service: Canned, query: str, said: str) -> None:
-    visit(browser, service, f"/new{query}")
+def test_what_is_not_there_is_said(browser: Driver, pages: Canned, query: str, said: str) -> None:
+    visit(browser, pages, f"/new{query}")
     says(browser, said, "[data-lost]")
     until(browser, lambda: "--template debian-tools" in line(browser), "another one")
 
 
-def test_no_template(browser: Driver, service: Canned) -> None:
-    service.answers["GET /api/templates"] = records.page([composer.template("off", status="disabled")])
-    visit(browser, service, "/new")
+def test_no_template(browser: Driver, pages: Canned) -> None:
+    pages.answers["GET /api/templates"] = records.page([composer.template("off", status="disabled")])
+    visit(browser, pages, "/new")
     says(browser, "No template can be used yet", ".empty")
 
 
@@ -414,66 +474,66 @@ def test_no_template(browser: Driver, service: Canned) -> None:
         (503, "unavailable", "A new workspace cannot be composed now. Not you."),
     ],
 )
-def test_no_form(browser: Driver, service: Canned, status: int, code: str, said: str) -> None:
-    service.refuse("GET /api/workspaces/capacity", status, code, "not you", retryable=status == 503)
-    visit(browser, service, "/new")
+def test_no_form(browser: Driver, pages: Canned, status: int, code: str, said: str) -> None:
+    pages.refuse("GET /api/workspaces/capacity", status, code, "not you", retryable=status == 503)
+    visit(browser, pages, "/new")
     says(browser, said, ".notice")
     if status == 503:
-        service.answers["GET /api/workspaces/capacity"] = records.capacity()
+        pages.answers["GET /api/workspaces/capacity"] = records.capacity()
         press(browser, "[data-key=retry]")
         find(browser, ".composer .pick")
 
 
-def test_while_it_loads(browser: Driver, service: Canned) -> None:
+def test_while_it_loads(browser: Driver, pages: Canned) -> None:
     come = threading.Event()
 
     def late() -> dict[str, Any]:
         come.wait(20)
         return records.capacity()
 
-    service.answers["GET /api/workspaces/capacity"] = late
-    visit(browser, service, "/new")
+    pages.answers["GET /api/workspaces/capacity"] = late
+    visit(browser, pages, "/new")
     find(browser, ".a-form[aria-busy=true] .skel")
     come.set()
     find(browser, ".composer .pick")
     assert not browser.find_elements(By.CSS_SELECTOR, ".skel")
 
 
-def test_while_the_service_is_away(browser: Driver, service: Canned) -> None:
+def test_while_the_service_is_away(browser: Driver, pages: Canned) -> None:
     """Typing goes on; the buttons wait."""
-    opened(browser, service)
-    until(browser, lambda: service.streams, "the stream")
+    opened(browser, pages)
+    until(browser, lambda: pages.streams, "the stream")
     for request in ("GET /api/health", "GET /api/events", CHECK):
-        service.refuse(request, 503, "unavailable", "stopping", retryable=True)
-    service.event("restarting")
-    service.streams[0].end()
+        pages.refuse(request, 503, "unavailable", "stopping", retryable=True)
+    pages.event("restarting")
+    pages.streams[0].end()
     says(browser, "The service is restarting", ".banner")
     find(browser, "[data-key=go][aria-disabled=true]")
     enter(browser, "name", "later")
     until(browser, lambda: "--name later" in line(browser), "the line")
     press(browser, "[data-key=go]")
-    assert not service.sent(SETUP)
-    service.answers |= {CHECK: composer.checked(), "GET /api/health": {"status": "ok"}}
-    del service.answers["GET /api/events"]
+    assert not pages.sent(SETUP)
+    pages.answers |= {CHECK: composer.checked(), "GET /api/health": {"status": "ok"}}
+    del pages.answers["GET /api/events"]
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, ".banner"), "no banner")
     press(browser, "[data-key=go]")
-    until(browser, lambda: service.sent(SETUP), "the set-up")
+    until(browser, lambda: pages.sent(SETUP), "the set-up")
 
 
-def test_a_host_without_gpus(browser: Driver, service: Canned) -> None:
+def test_a_host_without_gpus(browser: Driver, pages: Canned) -> None:
     capacity = records.capacity() | {"gpus": []}
     capacity["host"] |= {"gpus": 0, "gpus_free": 0}
-    service.answers["GET /api/workspaces/capacity"] = capacity
-    service.answers[RECOMMEND] = composer.recommendation("none")
-    visit(browser, service, "/new?template=torch")
+    pages.answers["GET /api/workspaces/capacity"] = capacity
+    pages.answers[RECOMMEND] = composer.recommendation("none")
+    visit(browser, pages, "/new?template=torch")
     says(browser, "this host has no GPUs", ".a-room")
     until(browser, lambda: "--gpu-count 0 &&" in line(browser), "no GPUs")
     assert not browser.find_elements(By.CSS_SELECTOR, "[data-meter=gpus]")
     assert not find(browser, "[name=level]").is_displayed()
-    assert service.sent(RECOMMEND)[0][0]["gpu_use_case"] == "none"
+    assert pages.sent(RECOMMEND)[0][0]["gpu_use_case"] == "none"
 
 
-def test_hostile_text_is_text(browser: Driver, service: Canned) -> None:
+def test_hostile_text_is_text(browser: Driver, pages: Canned) -> None:
     long = "x" * 200
     item = composer.template(
         HOSTILE,
@@ -482,15 +542,15 @@ def test_hostile_text_is_text(browser: Driver, service: Canned) -> None:
         ports=[{"name": HOSTILE, "container_port": 1}],
         env=[{"name": HOSTILE, "value": None, "secret": True, "is_set": True}],
     )
-    service.answers["GET /api/templates"] = records.page([item])
-    service.answers["GET /api/images"] = records.page([composer.image("hostile", "failed", error=HOSTILE)])
-    service.answers[CHECK] = composer.checked(
+    pages.answers["GET /api/templates"] = records.page([item])
+    pages.answers["GET /api/images"] = records.page([composer.image("hostile", "failed", error=HOSTILE)])
+    pages.answers[CHECK] = composer.checked(
         {"code": HOSTILE, "message": HOSTILE, "hint": f"svc {HOSTILE}",
          "action": {"label": HOSTILE, "method": "POST", "path": "/api/x", "body": {}}}
     )  # fmt: skip
     setup = composer.operation(subject={"type": "workspace", "id": "w", "name": HOSTILE + long})
-    service.answers["GET /api/operations"] = records.page([setup])
-    visit(browser, service, "/new", size=NARROW)
+    pages.answers["GET /api/operations"] = records.page([setup])
+    visit(browser, pages, "/new", size=NARROW)
     says(browser, "This would not start.", "[data-blocked]")
     says(browser, "is being set up", "[data-notes]")
     press(browser, "[data-rest] > summary")

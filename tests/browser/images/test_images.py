@@ -19,7 +19,7 @@ LIST = "[data-list] tbody"
 
 
 @pytest.fixture
-def service(canned: Canned) -> Canned:
+def pages(canned: Canned) -> Canned:
     """The API of the mock-up."""
     images.serve(canned)
     return canned
@@ -31,8 +31,8 @@ def row(number: int) -> str:
 
 
 @each_look
-def test_as_the_mock_up_shows(browser: Driver, service: Canned, theme: str, size: tuple[int, int]) -> None:
-    visit(browser, service, "/images", theme=theme, size=size)
+def test_as_the_mock_up_shows(browser: Driver, pages: Canned, theme: str, size: tuple[int, int]) -> None:
+    visit(browser, pages, "/images", theme=theme, size=size)
     says(browser, "38.6 of 120 GiB that your images may take; 412 GiB free", "[data-disk]")
     says(browser, "needed 24.4 GiB", "[data-disk]")
     says(browser, "unused, at least 14.2 GiB to gain", "[data-disk]")
@@ -66,9 +66,9 @@ def test_as_the_mock_up_shows(browser: Driver, service: Canned, theme: str, size
     assert not complaints(browser)
 
 
-def test_prune_names_what_goes(browser: Driver, service: Canned) -> None:
+def test_prune_names_what_goes(browser: Driver, pages: Canned) -> None:
     """And how much is gained; the harmless button has the focus; Esc is no."""
-    visit(browser, service, "/images")
+    visit(browser, pages, "/images")
     says(browser, "Remove unused, 14.2 GiB", ".head")
     line_of = lambda: find(browser, "[data-key=prune]").get_attribute("data-cmd")  # noqa: E731
     until(browser, lambda: line_of() == "svc image prune --yes", "its command")
@@ -80,14 +80,14 @@ def test_prune_names_what_goes(browser: Driver, service: Canned) -> None:
     assert focused(browser) == "Keep them"
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
-    assert not service.sent(PRUNE)
+    assert not pages.sent(PRUNE)
 
     def prune() -> dict[str, Any]:
-        service.answers[OVERVIEW] = images.overview(images.overview()["items"][:3])
+        pages.answers[OVERVIEW] = images.overview(images.overview()["items"][:3])
         removed = [{"image_id": "1", "names": [], "size_bytes": 1}] * 3
         return {"removed": removed, "freed_bytes": 15 << 30}
 
-    service.answers[PRUNE] = prune
+    pages.answers[PRUNE] = prune
     press(browser, "[data-key=prune]")
     press(browser, "dialog[open] button[value=deed]")
     says(browser, "Removed 3 images, 15 GiB", ".toasts")
@@ -109,24 +109,24 @@ def test_prune_names_what_goes(browser: Driver, service: Canned) -> None:
     ],
 )  # fmt: skip
 def test_one_image_is_removed(
-    browser: Driver, service: Canned, number: int, request_: str, command: str
+    browser: Driver, pages: Canned, number: int, request_: str, command: str
 ) -> None:
-    visit(browser, service, "/images")
+    visit(browser, pages, "/images")
     button = f"{row(number)} [data-key=remove]"
     assert find(browser, button).get_attribute("data-cmd") == command
     press(browser, button)
     says(browser, "you gain at least", "dialog[open]")
     says(browser, command, "dialog[open] .cmd")
-    service.answers[request_] = (204, None, {})
+    pages.answers[request_] = (204, None, {})
     press(browser, "dialog[open] button[value=deed]")
-    until(browser, lambda: service.sent(request_), "the removal")
+    until(browser, lambda: pages.sent(request_), "the removal")
 
 
-def test_a_refusal(browser: Driver, service: Canned) -> None:
-    visit(browser, service, "/images")
+def test_a_refusal(browser: Driver, pages: Canned) -> None:
+    visit(browser, pages, "/images")
     message = "the registry of rstudio is not on the allowlist"
     request = "POST /api/templates/tpl-rstudio/image/pull"
-    service.refuse(request, 403, "registry_not_allowed", message, hint="svc image allowlist")
+    pages.refuse(request, 403, "registry_not_allowed", message, hint="svc image allowlist")
     press(browser, "tr[data-id^=tpl-rstudio] [data-key=get]")
     says(
         browser,
@@ -138,44 +138,48 @@ def test_a_refusal(browser: Driver, service: Canned) -> None:
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, ".notice"), "no notice")
 
 
-def test_pull_build_and_cancel(browser: Driver, service: Canned) -> None:
-    visit(browser, service, "/images")
+def test_pull_build_and_cancel(browser: Driver, pages: Canned) -> None:
+    visit(browser, pages, "/images")
     for template, verb in (("rstudio", "pull"), ("eval", "build")):
         request = f"POST /api/templates/tpl-{template}/image/{verb}"
-        service.answers[request] = (202, {"operation": records.SETUP}, {})
+        pages.answers[request] = (202, {"operation": records.SETUP}, {})
         button = f"tr[data-id^=tpl-{template}] [data-key=get]"
         command = f"svc image {verb} {template} --wait"
         assert find(browser, button).get_attribute("data-cmd") == command
         press(browser, button)
-        until(browser, lambda request=request: service.sent(request), request)  # type: ignore[misc]
+        until(browser, lambda request=request: pages.sent(request), request)  # type: ignore[misc]
         says(browser, "begun", ".toasts")
         until(
             browser, lambda: find(browser, "[data-key=prune]").get_attribute("aria-disabled") is None, "rest"
         )
-    service.answers["POST /api/operations/op-1/cancel"] = records.SETUP
+    pages.answers["POST /api/operations/op-1/cancel"] = records.SETUP
     assert (
         find(browser, "tr[data-id=op-1] [data-key=cancel]").get_attribute("data-cmd")
         == "svc operation cancel op-1"
     )
     press(browser, "tr[data-id=op-1] [data-key=cancel]")
-    until(browser, lambda: service.sent("POST /api/operations/op-1/cancel"), "the request")
+    until(browser, lambda: pages.sent("POST /api/operations/op-1/cancel"), "the request")
 
 
-def test_live(browser: Driver, service: Canned) -> None:
+def test_live(browser: Driver, pages: Canned) -> None:
     """Bytes as they come; an end is read anew; rows stay where they are."""
-    visit(browser, service, "/images")
+    visit(browser, pages, "/images")
     says(browser, "5.2 of 8.4 GiB", "tr[data-id=op-1]")
-    until(browser, lambda: len(service.sent(OVERVIEW)) > 1, "what is read once the stream is there")
-    until(browser, lambda: service.streams, "the stream")
+    until(browser, lambda: len(pages.sent(OVERVIEW)) > 1, "what is read once the stream is there")
+    until(browser, lambda: pages.streams, "the stream")
     progress = {"current": 8 << 30, "total": int(8.4 * (1 << 30)), "unit": "bytes"}
     data = {"kind": "pull", "status": "running", "phase": "pulling", "progress": progress}
-    service.event("operation.progress", subject={"type": "operation", "id": "op-1", "name": ""}, data=data)
-    says(browser, "8 of 8.4 GiB", "tr[data-id=op-1]")
+
+    def progressed() -> bool:  # again where the first reading came after it
+        pages.event("operation.progress", subject={"type": "operation", "id": "op-1", "name": ""}, data=data)
+        return "8 of 8.4 GiB" in find(browser, "tr[data-id=op-1]").text
+
+    until(browser, progressed, "the bytes of the event")
     before = images.overview()["items"]
     fresh = images.stored(9, ["docker.io/team/vllm:1"], 99.0, 99.0, templates=images.of("vllm"))
-    service.answers[OVERVIEW] = images.overview([fresh, *before])
-    service.answers["GET /api/operations"] = records.page([])
-    service.event("operation.finished", subject={"type": "operation", "id": "op-1", "name": ""}, data={})
+    pages.answers[OVERVIEW] = images.overview([fresh, *before])
+    pages.answers["GET /api/operations"] = records.page([])
+    pages.event("operation.finished", subject={"type": "operation", "id": "op-1", "name": ""}, data={})
     says(browser, "99 GiB", row(9))
     assert not find(browser, "[data-under]").is_displayed()
     last = browser.execute_script(
@@ -184,29 +188,29 @@ def test_live(browser: Driver, service: Canned) -> None:
     assert last == f"{9:064x}"
 
 
-def test_many_images(browser: Driver, service: Canned) -> None:
+def test_many_images(browser: Driver, pages: Canned) -> None:
     items = [images.stored(number, [f"docker.io/x/{number}:1"], 1, 1) for number in range(500)]
-    service.answers[OVERVIEW] = images.overview(items)
-    visit(browser, service, "/images")
+    pages.answers[OVERVIEW] = images.overview(items)
+    visit(browser, pages, "/images")
     says(browser, "Show 200 more", "[data-more]")
     assert len(browser.find_elements(By.CSS_SELECTOR, f"{LIST} tr")) == 200
 
 
-def test_no_image(browser: Driver, service: Canned) -> None:
-    service.answers |= {
+def test_no_image(browser: Driver, pages: Canned) -> None:
+    pages.answers |= {
         OVERVIEW: images.overview([], total_bytes=0, quota_bytes=None),
         "GET /api/images": records.page([]),
         "GET /api/operations": records.page([]),
     }
-    visit(browser, service, "/images")
+    visit(browser, pages, "/images")
     says(browser, "No image yet", ".empty")
     says(browser, "0 GiB of images; 412 GiB free", "[data-disk]")
 
 
-def test_hostile_text_is_text(browser: Driver, service: Canned) -> None:
+def test_hostile_text_is_text(browser: Driver, pages: Canned) -> None:
     long = "x" * 200
     templates = [{"id": "tpl-h", "name": HOSTILE}]
-    service.answers |= {
+    pages.answers |= {
         OVERVIEW: images.overview(
             [images.stored(1, [HOSTILE + long, long], 1, 1, used_by=[long], unused=True, templates=templates)]
         ),
@@ -224,7 +228,7 @@ def test_hostile_text_is_text(browser: Driver, service: Canned) -> None:
         ),
     }
     for size in (WIDE, NARROW):
-        visit(browser, service, "/images", size=size)
+        visit(browser, pages, "/images", size=size)
         says(browser, HOSTILE[:20], LIST)
         assert overflow(browser) == 0
     press(browser, "[data-key=prune]")

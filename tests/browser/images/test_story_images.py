@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.composer.test_story_composer import at_sign_in, sign_in
+from browser.composer.test_story_composer import sign_in
 from e2e.installation import Call
 from e2e.surroundings import must
-
-__all__ = ["at_sign_in"]
 
 ROW = "[data-list] tbody tr"
 

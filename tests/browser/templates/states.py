@@ -35,6 +35,17 @@ def _held(request: str) -> Any:
     return prepare
 
 
+def _ports(canned: Canned) -> None:
+    records.failed_build(canned)
+    ports = [
+        {"name": "lab", "container_port": None, "access": "owner", "kind": "http", "user": None},
+        {"name": "login", "container_port": 22, "access": "host", "kind": "ssh", "user": "ada"},
+    ]
+    record = records.my_torch(ports=ports, network="lab")
+    for ref in (record["id"], record["name"]):
+        canned.answers[f"GET /api/templates/{ref}"] = records.tagged(record)
+
+
 def hostile(canned: Canned) -> None:
     """Records whose every text is hostile or without a break."""
     record = records.my_torch(
@@ -96,6 +107,9 @@ STATES: dict[str, State] = {
     "templates_hostile": State("/templates", ".card", hostile),
     "template": State("/templates/my-torch", "[data-steps] li", records.failed_build),
     "template_enabled": State("/templates/torch", "[data-steps] li", enabled),
+    "template_edit ports": State(
+        "/templates/my-torch", "[data-key=edit]", _ports, "document.querySelector('[data-key=edit]').click()"
+    ),
     "template_edit": State(
         "/templates/my-torch", "[data-key=edit]", records.failed_build,
         "document.querySelector('[data-key=edit]').click()",

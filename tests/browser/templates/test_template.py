@@ -14,6 +14,7 @@ from browser.templates.states import STATES, building, enabled, read_only
 from browser.visiting import NARROW, each_look, focused, line, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
 PAGE = "/templates/my-torch"
 EDITOR = "textarea[data-key=dockerfile]"
@@ -335,6 +336,33 @@ def test_fields(browser: Driver, canned: Canned) -> None:
     assert body == patch
     assert headers["IF_MATCH"] == records.TAG
     says(browser, "it's new", "[data-part='']")
+
+
+def test_ports_and_a_network(browser: Driver, canned: Canned) -> None:
+    """Row by row; one without a number has that of the host."""
+    records.failed_build(canned)
+    visit(browser, canned, PAGE)
+    press(browser, "[data-key=edit]")
+    press(browser, "[data-key=add-port]")
+    browser.switch_to.active_element.send_keys("lab")
+    press(browser, "[data-key=add-port]")
+    browser.switch_to.active_element.send_keys("login", Keys.TAB, "22")
+    row = "#ports-fields .form-row:last-child"
+    Select(find(browser, f"{row} [data-part=kind]")).select_by_value("ssh")
+    find(browser, f"{row} [data-part=user]").send_keys("ada")
+    find(browser, "[data-field=network]").send_keys("lab")
+    canned.answers[f"PATCH {PATH}"] = records.my_torch(revision=4)
+    until(browser, lambda: '"network":"lab"' in line(browser), "the line")
+    press(browser, "[data-key=save-fields]")
+    ((body, _),) = until(browser, lambda: canned.sent(f"PATCH {PATH}"), "the request")
+    plain = {"container_port": None, "access": "owner", "kind": "http", "user": None}
+    assert body == {
+        "network": "lab",
+        "ports": [
+            plain | {"name": "lab"},
+            plain | {"name": "login", "container_port": 22, "kind": "ssh", "user": "ada"},
+        ],
+    }
 
 
 def test_fields_that_are_refused(browser: Driver, canned: Canned) -> None:

@@ -40,10 +40,17 @@ def launcher(name: str, title: str, state: str = "started", **more: Any) -> dict
         "exit_code": None,
         "started_at": None if state == "stopped" else records.ago(hours=3),
         "finished_at": records.ago(minutes=22) if state == "exited" else None,
-        "host_port": None,
-        "url": None,
+        **dict.fromkeys(("kind", "host_port", "url", "connect", "ssh", "token", "link")),
     }
     return record | more
+
+
+def served(outside: int, kind: str = "http", connect: str = "") -> dict[str, Any]:
+    """What the record of a launcher has of the port that it serves."""
+    address = f"127.0.0.1:{outside}"
+    url = f"{kind}://{address}" if kind.startswith("http") else None
+    ssh = f"ssh -N -L {outside}:{address} ada@gpu-01.lab.example"
+    return {"kind": kind, "host_port": outside, "url": url, "connect": connect or url or address, "ssh": ssh}
 
 
 def port(name: str, inside: int, outside: int, **more: Any) -> dict[str, Any]:
@@ -53,8 +60,8 @@ def port(name: str, inside: int, outside: int, **more: Any) -> dict[str, Any]:
         "container_port": inside,
         "host_port": outside,
         "access": "owner",
-        "url": f"http://127.0.0.1:{outside}",
-        "ssh": f"ssh -N -L {outside}:127.0.0.1:{outside} ada@gpu-01.lab.example",
+        "user": None,
+        **served(outside),
         "state": "open",
         "connections": 0,
         "refused": 0,
@@ -65,9 +72,33 @@ def port(name: str, inside: int, outside: int, **more: Any) -> dict[str, Any]:
 def launchers() -> list[dict[str, Any]]:
     """Two that run and one that has ended; times are counted from the call."""
     return [
-        launcher("tensorboard", "TensorBoard", port="board", autostart=True, host_port=20011),
+        launcher("tensorboard", "TensorBoard", port="board", autostart=True, **served(20011)),
         launcher("train", "Trainer", started_at=records.ago(hours=3, minutes=-5)),
-        launcher("jupyter", "JupyterLab", "exited", port="lab", exit_code=1, host_port=20012),
+        launcher("jupyter", "JupyterLab", "exited", port="lab", exit_code=1, **served(20012)),
+    ]
+
+
+TOKEN = "b2e6c1f0d97a4c35"
+SSHD = "ssh -p 20014 root@127.0.0.1"
+
+
+def kinds() -> list[dict[str, Any]]:
+    """A page with a token in its address, one with a password, an ssh server, a plain port."""
+    link = f"http://127.0.0.1:20012/lab?token={TOKEN}"
+    return [
+        launcher("jupyter", "JupyterLab", port="lab", token=TOKEN, link=link, **served(20012)),
+        launcher("code", "code-server", port="code", token=f"{TOKEN}-pw", **served(20013, "https")),
+        launcher("sshd", "", port="login", **served(20014, "ssh", SSHD)),
+        launcher("redis", "", port="cache", **served(20015, "tcp")),
+    ]
+
+
+def kinds_ports() -> list[dict[str, Any]]:
+    """Their ports."""
+    return [
+        port(item["port"], item["host_port"], item["host_port"])
+        | {key: item[key] for key in ("kind", "url", "connect", "ssh")}
+        for item in kinds()
     ]
 
 
@@ -162,7 +193,7 @@ def snapshot() -> dict[str, Any]:
 def running(**more: Any) -> dict[str, Any]:
     """The running workspace of the mock-up, with its apps and ports."""
     keys = ("name", "title", "port", "autostart", "url")
-    open_keys = ("name", "container_port", "host_port", "access", "url", "ssh")
+    open_keys = ("name", "container_port", "host_port", "access", "kind", "user", "url", "connect", "ssh")
     image = {"ref": "registry.lab.example/ml/torch:2.6-cuda12.6", "digest": "sha256:" + "f9a57e6f" * 8}
     facts = {
         "image": image,
@@ -176,6 +207,26 @@ def running(**more: Any) -> dict[str, Any]:
     record = of_the_mock_up(**(facts | more))
     record["resources"] |= {"shm_bytes": 64 * records.GIB}
     return record
+
+
+def serve_kinds(canned: Canned) -> None:
+    """Answer for a running workspace whose apps are reached in several ways, two of them with a token."""
+    keys = ("name", "title", "port", "autostart", "url")
+    serve_all(
+        canned, running(launchers=[{key: item[key] for key in keys} for item in kinds()], ports=kinds_ports())
+    )
+    canned.answers |= {
+        f"GET {PATH}/launchers": {"items": kinds()},
+        f"GET {PATH}/ports": {"items": kinds_ports()},
+    }
+    for item in kinds():
+        canned.answers[f"GET {PATH}/launchers/{item['name']}/logs"] = log(*LINES)
+
+
+def failed_at_once(**more: Any) -> dict[str, Any]:
+    """What a start answers whose autostart app has ended already."""
+    output = ["Traceback (most recent call last):", "OSError: [Errno 98] Address already in use"]
+    return running(launchers_failed=[{"name": "jupyter", "exit_code": 1, "output": output}]) | more
 
 
 def vllm(**more: Any) -> dict[str, Any]:

@@ -35,6 +35,13 @@ def _refused(canned: Canned) -> None:
     )  # fmt: skip
 
 
+def _failed_at_once(canned: Canned) -> None:
+    records.serve_all(canned, records.vllm())
+    canned.answers["POST /api/workspaces/ws-vllm-serve/start"] = records.failed_at_once(
+        id="ws-vllm-serve", name="vllm-serve"
+    )
+
+
 def _unread(canned: Canned) -> None:
     canned.refuse("GET /api/workspaces/train-7b", 503, "unavailable", "the engine is away", retryable=True)
 
@@ -54,6 +61,11 @@ FAILURE = {
     },
 }
 IDLE = {"since": shared.ago(minutes=98), "keep_until": None, "action": "stop", "after_minutes": 120}
+WARNING = {
+    "code": "image_user",
+    "message": "the programs of this image run as jovyan (uid 1000, gid 100) and cannot open /work",
+    "hint": "svc template edit torch --run-as 1000:100 && svc ws upgrade train-7b",
+}
 CREATING = {
     "operation": {
         "id": "op-1", "kind": "setup", "status": "running", "phase": "pulling",
@@ -69,6 +81,9 @@ STATES: dict[str, State] = {
     "overview plain": State(RUNNING, "[data-body=last] pre", _with(lambda: records.running(**OFF))),
     "overview gpu lost": State(RUNNING, ".notice.danger", _with(lambda: records.running(health="gpu_lost"))),
     "overview idle": State(RUNNING, ".notice.warn", _with(lambda: records.running(idle=IDLE))),
+    "overview warned": State(
+        RUNNING, ".notice.warn", _with(lambda: records.running(warnings=[WARNING | {"message": HOSTILE}]))
+    ),
     "overview hostile": State(
         RUNNING, "[data-body=happened] tr",
         _with(lambda: records.running(display_name=HOSTILE, env=[{"name": "A", "value": HOSTILE}])),
@@ -83,6 +98,11 @@ STATES: dict[str, State] = {
         STOPPED, "[data-actions] [data-key=start]", _refused,
         script="document.querySelector('[data-actions] [data-key=start]').click()",
     ),
+    "overview apps of all kinds": State(RUNNING, "[data-token]", records.serve_kinds),
+    "overview app failed at once": State(
+        STOPPED, "[data-actions] [data-key=start]", _failed_at_once,
+        script="document.querySelector('[data-actions] [data-key=start]').click()",
+    ),
     "apps": State(f"{RUNNING}/apps", "[data-rows=apps] .state", _with(lambda: records.running())),
     "apps none": State(f"{RUNNING}/apps", "[data-none=ports]", _with(lambda: records.running(**OFF))),
     "apps stopped": State(
@@ -92,6 +112,19 @@ STATES: dict[str, State] = {
     "apps open": State(
         f"{RUNNING}/apps", "[data-key=open-tensorboard]", _with(lambda: records.running()),
         script="document.querySelector('[data-key=open-tensorboard]').click()",
+    ),
+    "apps of all kinds": State(f"{RUNNING}/apps", "[data-token]", records.serve_kinds),
+    "apps connect": State(
+        f"{RUNNING}/apps", "[data-key=open-sshd]", records.serve_kinds,
+        script="document.querySelector('[data-key=open-sshd]').click()",
+    ),
+    "apps open with a token": State(
+        f"{RUNNING}/apps", "[data-key=open-jupyter]", records.serve_kinds,
+        script="document.querySelector('[data-key=open-jupyter]').click()",
+    ),
+    "apps token shown": State(
+        f"{RUNNING}/apps", "[data-key=show-token-jupyter]", records.serve_kinds,
+        script="document.querySelector('[data-key=show-token-jupyter]').click()",
     ),
     "settings": State(f"{STOPPED}/settings", ".env-row", _with(lambda: records.vllm(env=ENV))),
     "settings running": State(

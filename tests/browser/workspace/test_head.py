@@ -61,6 +61,23 @@ def test_a_stopped_one_has_tabs_that_are_not_now(browser: Driver, canned: Canned
     assert find(browser, HEAD).find_element(By.CSS_SELECTOR, ".btn.primary").text == "Start"
 
 
+def test_a_toast_leaves_a_newer_one_alone(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up() | shared.workspace("train-7b"))
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Stopped", HEAD)
+    browser.execute_script(
+        "const set = setTimeout; window.ends = [];"
+        "window.setTimeout = (end, ms, ...more) => ms === 2500 ? ends.push(end) : set(end, ms, ...more);"
+    )
+    for _ in range(2):
+        find(browser, "body").send_keys("2")
+    says(browser, "must be started first", ".toasts")
+    for text in ("must be started first", ""):
+        browser.execute_script("ends.shift()()")
+        assert text in find(browser, ".toasts").text
+    assert not find(browser, ".toasts").text
+
+
 def test_keys_choose_tabs(browser: Driver, canned: Canned) -> None:
     records.serve(canned, records.of_the_mock_up())
     visit(browser, canned, "/workspaces/train-7b")

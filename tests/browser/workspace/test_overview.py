@@ -11,7 +11,7 @@ from browser.chromium import Driver, complaints, find, press, says, until
 from browser.states import State
 from browser.visiting import NARROW, each_look, overflow, visit
 from browser.workspace import records
-from browser.workspace.states import FAILURE, IDLE, STATES
+from browser.workspace.states import FAILURE, IDLE, STATES, WARNING
 from selenium.webdriver.common.by import By
 
 REASONS = "[data-reasons]"
@@ -25,7 +25,14 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
     visit(browser, canned, RUNNING, theme=theme, size=size)
     for text in ("18.2 of 32 cores", "171 of 256 GiB", "GPU 0", "97 %, 71.4 of 79.6 GiB"):
         says(browser, text, "[data-meters]")
-    for text in ("TensorBoard", "127.0.0.1:20011", "Open", "no port", "Ended with 1"):
+    for text in (
+        "TensorBoard",
+        "http://127.0.0.1:20011",
+        "ssh -N -L 20011:127.0.0.1:20011",
+        "Open",
+        "no port",
+        "Ended with 1",
+    ):
         says(browser, text, "[data-body=apps]")
     says(browser, "Last output of train", "[data-part=last]")
     says(browser, "checkpoint written to /work/runs/7b/step-41880", "[data-body=last]")
@@ -138,6 +145,14 @@ def test_after_a_reboot_it_can_be_started_for_good(browser: Driver, canned: Cann
     assert canned.sent(f"PATCH {VLLM}")[0][0] == {"restart_on_boot": True}
 
 
+@pytest.mark.parametrize("make", [records.running, records.vllm])
+def test_a_warning_has_its_command(browser: Driver, canned: Canned, make: Any) -> None:
+    records.serve_all(canned, make(warnings=[WARNING]))
+    visit(browser, canned, RUNNING if make is records.running else STOPPED)
+    says(browser, f"{WARNING['message']}.", REASONS)
+    says(browser, WARNING["hint"], REASONS)
+
+
 def test_a_lost_gpu(browser: Driver, canned: Canned) -> None:
     records.serve_all(canned, records.running(health="gpu_lost"))
     visit(browser, canned, RUNNING)
@@ -221,3 +236,34 @@ def test_a_button_stays_under_the_hand(browser: Driver, canned: Canned) -> None:
     until(browser, lambda: len(canned.sent(f"GET {VLLM}")) > before, "a reading")
     says(browser, "swap space", "[data-body=last]")
     assert button.is_displayed()  # it would be stale
+
+
+def test_how_its_apps_are_reached(browser: Driver, canned: Canned) -> None:
+    """Addresses, the line that forwards each, and tokens that are not shown."""
+    records.serve_kinds(canned)
+    visit(browser, canned, RUNNING)
+    apps = "[data-body=apps]"
+    for text in (
+        records.SSHD,
+        "https://127.0.0.1:20013",
+        "127.0.0.1:20015",
+        "ssh -N -L 20014:127.0.0.1:20014",
+    ):
+        says(browser, text, apps)
+    press(browser, "[data-key=show-token-code]")
+    says(browser, f"{records.TOKEN}-pw", apps)
+    assert overflow(browser) == 0
+    assert not complaints(browser)
+
+
+def test_an_app_that_ends_within_the_start(browser: Driver, canned: Canned) -> None:
+    """It runs, and says which of its apps does not, with its last lines and its log."""
+    STATES["overview app failed at once"].prepare(canned)
+    visit(browser, canned, STOPPED)
+    press(browser, "[data-actions] [data-key=start]")
+    says(browser, "Its app jupyter has ended with 1.", "[data-answer]")
+    says(browser, "OSError: [Errno 98] Address already in use", "[data-answer] [data-output]")
+    log = find(browser, "[data-answer] a")
+    assert str(log.get_attribute("href")).endswith("/workspaces/vllm-serve/logs?launcher=jupyter")
+    press(browser, "[data-answer] [data-key=dismiss]")
+    until(browser, lambda: not find(browser, "[data-answer]").is_displayed(), "no answer")

@@ -99,6 +99,25 @@ def test_save_sends_what_has_changed(browser: Driver, canned: Canned) -> None:
     assert value(browser, "[data-field='resources.pids_limit'] input") == "unlimited"
 
 
+def test_a_network(browser: Driver, canned: Canned) -> None:
+    """The first one of a workspace that has run needs another container: that is asked for, and said."""
+    record = records.vllm()
+    records.serve_all(canned, record)
+    canned.answers[f"PATCH {VLLM}"] = records.answer(record | {"network": "lab"})
+    visit(browser, canned, STOPPED)
+    control = find(browser, "[data-field=network] input")
+    assert not find(browser, "[data-replace]").is_displayed()
+    control.send_keys("lab")
+    says(browser, "what was installed in it is lost", "[data-replace]")
+    until(browser, lambda: line(browser).endswith('<<< \'{"network":"lab"}\''), "the line")
+    press(browser, "[data-replace] input")
+    until(browser, lambda: '"replace_container":true' in line(browser), "the box")
+    says(browser, "1 not saved", "[data-unsaved]")
+    press(browser, "[data-key=save]")
+    until(browser, lambda: canned.sent(f"PATCH {VLLM}"), "the request")
+    assert canned.sent(f"PATCH {VLLM}")[0][0] == {"network": "lab", "replace_container": True}
+
+
 def test_what_is_no_number(browser: Driver, canned: Canned) -> None:
     """Said beside the field before anything is sent; what the service refuses is said there too."""
     records.serve_all(canned, records.vllm())

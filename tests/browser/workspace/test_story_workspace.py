@@ -72,7 +72,7 @@ def line(driver: Driver) -> str:
 def test_the_overview(page: Driver, origin: str, lab: str, svc: Call) -> None:
     """What it uses, prints and is; stopped here, started there, renamed there: all of it at once."""
     sign_in(page, origin, "/workspaces/lab")
-    says(page, "GiB", "[data-meters]")
+    says(page, "iB", "[data-meters]")
     says(page, "Started", "[data-body=apps]")
     says(page, "it is up", "[data-body=last]")
     says(page, f"{USER} started it", "[data-body=happened]")

@@ -48,7 +48,8 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
     says(browser, "2 of 8 GPUs are free; your quota lab has 1 GPU left")
     says(browser, "8 \u00d7 NVIDIA H100 80GB HBM3")
     for name, text in {
-        "train-7b": "Running", "notebook": "Idle, stops in 2", "label-tool": "label-studio ended",
+        "train-7b": "Running", "notebook": "Idle, stops in 2",
+        "label-tool": "label-studio ended\nwith 1: its log",
         "vllm-serve": "killed by its memory limit, 14 min ago",
         "paper-figures": "the host was rebooted, 1 d ago",
         "cuda-samples": "the engine failed, 2 d ago",
@@ -105,10 +106,46 @@ def test_while_it_loads(browser: Driver, canned: Canned) -> None:
     canned.answers["GET /api/workspaces"] = late
     visit(browser, canned, "/workspaces")
     find(browser, "section[aria-busy=true][aria-label='Loading workspaces'] .skel")
-    find(browser, "section[aria-busy=true][aria-label='Loading headroom'] .skel")
+    find(browser, "section[aria-busy=true][aria-label='Loading what is in use'] .skel")
     come.set()
     says(browser, "train-7b")
     assert not browser.find_elements(By.CSS_SELECTOR, ".skel")
+
+
+def test_without_gpus_there_is_no_column_of_them(browser: Driver, canned: Canned) -> None:
+    """Unless a workspace wants some: that it cannot have them is worth a column."""
+    host = records.capacity()["host"] | {"gpus": 0, "gpus_free": 0}
+    canned.answers["GET /api/workspaces/capacity"] = records.capacity() | {"gpus": [], "host": host}
+    plain = records.workspace("plain")
+    canned.answers["GET /api/workspaces"] = records.page([plain])
+    visit(browser, canned, "/workspaces")
+    says(browser, "this host has no GPUs")
+    column = "[data-list] thead th:nth-child(3)"
+    until(browser, lambda: not find(browser, column).is_displayed(), "no column")
+    wants = records.workspace("wants", resources={"gpu_count": 1})
+    canned.answers["GET /api/workspaces"] = records.page([plain, wants])
+    until(browser, lambda: canned.streams, "the stream")
+    canned.event("workspace.created", subject={"type": "workspace", "id": "ws-wants", "name": "wants"})
+    until(browser, lambda: find(browser, column).is_displayed(), "the column")
+
+
+def test_an_app_that_ends_later(browser: Driver, canned: Canned) -> None:
+    """Its event brings what has become of it; one that has ended well needs nobody."""
+    visit(browser, canned, "/workspaces")
+    says(browser, "tensorboard", row(browser, "train-7b"))
+    until(browser, lambda: canned.streams, "the stream")
+    live = records.live()
+    live["items"][0]["launchers"] = [
+        {"name": "tensorboard", "state": "exited", "exit_code": 137},
+        {"name": "once", "state": "exited", "exit_code": 0},
+    ]
+    canned.answers["GET /api/usage/workspaces"] = live
+    subject = {"type": "launcher", "id": "ws-train-7b/tensorboard", "name": "tensorboard"}
+    canned.event("launcher.status_changed", subject=subject, data={"state": "exited", "exit_code": 137})
+    says(browser, "tensorboard ended\nwith 137: its log", row(browser, "train-7b"))
+    log = find(browser, f"{row(browser, 'train-7b')} [data-key=log-tensorboard]")
+    assert str(log.get_attribute("href")).endswith("/workspaces/train-7b/logs?launcher=tensorboard")
+    assert len(browser.find_elements(By.CSS_SELECTOR, f"{row(browser, 'train-7b')} .is-danger")) == 1
 
 
 def test_no_workspace_yet(browser: Driver, canned: Canned) -> None:
@@ -117,7 +154,7 @@ def test_no_workspace_yet(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces")
     says(browser, "No workspace yet", ".empty")
     says(browser, "svc template list", ".empty .cmd")
-    says(browser, "Headroom")
+    says(browser, "In use")
     assert len(browser.find_elements(By.CSS_SELECTOR, ".btn.primary")) == 1 + len(
         browser.find_elements(By.CSS_SELECTOR, "dialog .btn.primary")
     )

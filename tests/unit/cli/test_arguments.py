@@ -218,6 +218,10 @@ def test_a_port() -> None:
     assert arguments.port("web=8888:host") == {"name": "web", "container_port": 8888, "access": "host"}
     assert arguments.port("web") == {"name": "web"}
     assert arguments.port("web:host") == {"name": "web", "access": "host"}
+    assert arguments.port("login=22/ssh") == {"name": "login", "container_port": 22, "kind": "ssh"}
+    assert arguments.port("db/postgres@ada:host") == {
+        "name": "db", "kind": "postgres", "user": "ada", "access": "host",
+    }  # fmt: skip
     wrong = (
         "",
         "80",
@@ -231,7 +235,8 @@ def test_a_port() -> None:
         "web=80:",
         "web=:host",
     )
-    for text in (*wrong, "web=80:all", "web=80:host:host"):
+    kinds = ("web/", "web/ftp", "web/@ada", "db/postgres@", "db@ada", "/ssh", "web:host/ssh", "web/ssh=22")
+    for text in (*wrong, *kinds, "web=80:all", "web=80:host:host"):
         with pytest.raises(ValueError, match=r"NAME=PORT|whole number"):
             arguments.port(text)
 

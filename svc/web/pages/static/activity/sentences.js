@@ -42,6 +42,7 @@ export const SENTENCES = {
   'auth.logout': ['Signed out', 'sign out', none],
   'auth.password': ['Changed the password', 'change the password', none],
   'auth.session_end': ['Ended', 'end', row => [row.detail.ended === undefined ? 'a session' : counted(row.detail.ended, 'session')]],
+  'disk.measure': ['Had the disks measured', 'have the disks measured', thing],
   'fs.archive': ['Loaded the folder', 'load the folder', placed],
   'fs.download': ['Loaded', 'load', placed],
   'fs.list': ['Looked into', 'look into', row => [mono(row.target)]],
@@ -78,6 +79,7 @@ export const SENTENCES = {
   'workspace.exec': ['Ran', 'run', program],
   'workspace.extend': ['Kept', 'keep', row => [nameOf(row), ...(row.detail.hours ? [` for ${row.detail.hours} h`] : [])]],
   'workspace.idle': ['was idle', 'be idle', none],
+  'workspace.launcher_end': ['has ended', 'end', none],
   'workspace.launcher_start': ['Started', 'start', inside('launcher')],
   'workspace.launcher_stop': ['Stopped', 'stop', inside('launcher')],
   'workspace.port_add': ['Added a port to', 'add a port to', thing],
@@ -94,6 +96,7 @@ export const SENTENCES = {
 // What the service saw by itself: the thing is what the sentence is about.
 const SEEN = {
   'workspace.idle': row => [nameOf(row), ` was idle${row.detail.after_minutes ? ` for ${duration(row.detail.after_minutes * 60)}` : ''}`],
+  'workspace.launcher_end': ({ detail, ...row }) => [mono(detail.launcher ?? ''), ' in ', nameOf(row), ` has ended with ${detail.exit_code ?? '?'}`],
   'workspace.reconcile': ({ detail, outcome, ...row }) => [nameOf(row), ` was found ${outcome}`, detail.reason && reason(detail.reason, detail.exit_code ?? null) ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''],
 };
 
@@ -114,7 +117,7 @@ export function sentence(row, me) {
 
 const ENDS = {
   ok: ['ok', 'Done'], begun: ['busy', 'Under way'], interrupted: ['warn', 'Interrupted'], counted: ['ok', 'Counted'],
-  stopped: ['warn', 'Stopped'], gone: ['warn', 'Gone'], failed: ['failed', 'Failed'], running: ['ok', 'Running'], cancelled: ['warn', 'Cancelled'],
+  stopped: ['warn', 'Stopped'], exited: ['warn', 'Ended'], gone: ['warn', 'Gone'], failed: ['failed', 'Failed'], running: ['ok', 'Running'], cancelled: ['warn', 'Cancelled'],
 };
 
 // How it ended: a kind of state and its word; the code itself belongs into `title`.

@@ -25,7 +25,11 @@ const wrongPlace = id => element('p', { class: 'field-error', id: `e-${id}`, hid
 const textInput = (attributes = {}) => element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const numberInput = () => textInput({ class: 'input num', inputmode: 'decimal' });
 
-export function formOf({ hasGpus }, on) {
+let onHost = { hasGpus: true, missing: [] };
+
+// `host` says whether it has GPUs, and which limits it cannot apply.
+export function formOf(host, on) {
+  onHost = host;
   const levels = element('div', { class: 'seg two wide' }, Object.entries(LEVELS).map(([level, [title]]) => element('label', {},
     element('input', { type: 'radio', name: 'level', value: level, on: { change: () => on.level(level) } }), title, element('small', { 'data-level': level }, '\u00a0'))));
   const mode = element('select', { class: 'input' }, ['exclusive', 'shared'].map(value => element('option', { value }, value)));
@@ -34,7 +38,7 @@ export function formOf({ hasGpus }, on) {
   const sizes = element('details', { class: 'more', 'data-key': 'more-size' }, element('summary', { 'data-sizes': true }),
     element('div', { class: 'form-grid' }, resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }), resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
   return [
-    element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl', hidden: !hasGpus },
+    element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl', hidden: !host.hasGpus },
       element('h2', { id: 'l-lvl' }, 'What will the GPUs do?'), levels, element('p', { class: 'help', id: 'h-lvl' })),
     element('div', { class: 'section' },
       element('div', { class: 'row between' }, element('h2', {}, 'Size'),
@@ -73,7 +77,7 @@ export function textsOf(form, template) {
   for (const key of Object.keys(RESOURCES)) texts[key] = control(form, `resources.${key}`).value.trim();
   return Object.assign(texts, {
     mode: control(form, 'resources.gpu_mode').value, defaultMode: template?.defaults.gpu_mode ?? 'exclusive',
-    env: numbered('env'), ports: numbered('ports'), restartOnBoot: control(form, 'restart_on_boot').checked,
+    env: numbered('env'), ports: numbered('ports'), network: find('[data-field=network]', form)?.value.trim() ?? '', restartOnBoot: control(form, 'restart_on_boot').checked,
   });
 }
 
@@ -97,12 +101,15 @@ function helpOf(form, name, text) {
   if (help.textContent !== text) help.textContent = text;
 }
 
-// What is recommended at this level beside each field, and the most that the template allows.
-export function showRecommended(form, resources, limits) {
+// What is recommended at this level beside each field, and the most that the template allows; without GPUs no question
+// of them, unless the template wants some.
+export function showRecommended(form, resources, limits, gpus) {
+  for (const name of ['gpu_count', 'gpu_mode']) control(form, `resources.${name}`).closest('.field').hidden = !onHost.hasGpus && !gpus;
   for (const key of Object.keys(RESOURCES)) {
     const words = [];
     if (resources && (resources[key] ?? null) !== null) words.push(`recommended ${shownAmount(key, resources[key]).replace(' GiB', '')}`);
     if ((limits[key] ?? null) !== null) words.push(`at most ${shownAmount(key, limits[key]).replace(' GiB', '')}`);
+    if (onHost.missing.includes(key)) words.push('not applied on this host');
     helpOf(form, `resources.${key}`, words.join(', ') || (key === 'pids_limit' ? 'no limit without a number' : ''));
   }
 }
@@ -124,8 +131,8 @@ export function showFolded(form, texts, body) {
   const { shm_bytes: shm, pids_limit: pids } = body.resources ?? {};
   const most = value => value === undefined ? null : value;
   find('[data-sizes]', form).textContent = `Shared memory ${most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : shownAmount('shm_bytes', shm)}, ${most(pids) === null || pids === 'unlimited' ? 'no process limit of its own' : `at most ${counted(pids, 'process', 'processes')}`}`;
-  const parts = [texts.env.length && counted(texts.env.length, 'variable'), texts.ports.length && counted(texts.ports.length, 'port')].filter(Boolean);
-  find('[data-rest] > summary', form).textContent = `Variables and ports: ${parts.join(' and ') || 'none'} besides the template's`;
+  const parts = [texts.env.length && counted(texts.env.length, 'variable'), texts.ports.length && counted(texts.ports.length, 'port'), texts.network && 'a network'].filter(Boolean);
+  find('[data-rest] > summary', form).textContent = `Variables, ports and network: ${parts.join(', ') || 'none'} besides the template's`;
 }
 
 // ---- what is wrong ----

@@ -15,7 +15,7 @@ export function roomOf(capacity) {
   const { quota, host, gpus } = capacity;
   const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) => meterOf(key, meter, capacity));
   const node = element('section', { class: 'panel a-room', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'Headroom'),
+    element('header', {}, element('h2', { id: 'room-h' }, 'In use with this workspace'),
       element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ', element('span', { class: 'mono' }, quota.name))),
     element('div', { class: 'body stack-4' },
       gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus, { compact: true })),

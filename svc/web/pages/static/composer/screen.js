@@ -161,7 +161,7 @@ function show() {
   const wanted = wantedOf(body.resources ?? {}, template);
   room.show(wanted, gpusFor(wanted, modeOf(body)));
   showLevels(form, chosen.level, known.levels);
-  showRecommended(form, ours, template.limits);
+  showRecommended(form, ours, template.limits, wanted.gpus);
   showFolded(form, texts, body);
   find('[data-back]', form).hidden = !ours || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
   setAttribute(find('[data-back]', form), 'data-cmd', `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
@@ -295,7 +295,7 @@ const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURICom
 async function build(workspaces, ready) {
   const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
   const levels = await recommend(template).catch(() => null);
-  const sections = formOf({ hasGpus: known.capacity.host.gpus > 0 }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
+  const sections = formOf({ hasGpus: known.capacity.host.gpus > 0, missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
   picks = picksOf(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
   room = roomOf(known.capacity);
   form = element('form', { class: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },

@@ -6,7 +6,7 @@ import { refused } from '../frame/notices.js';
 import { duration, gibibytes, quoted } from '../frame/words.js';
 
 const OPEN = ['queued', 'running'];
-const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image' };
+const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image', copying: 'Copying the image for run_as' };
 const isOpen = operation => OPEN.includes(operation.status);
 
 // `on`: arrived(name, isStarted), back(), again() or null where there is no form to send again, announce(text).

@@ -4,6 +4,7 @@ import { amount, quoted } from '../frame/words.js';
 const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
 const FACTORS = { b: 1, k: KIB, m: MIB, g: GIGA, t: 2 ** 40 };
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const WRONG_SLUG = 'Use a-z, 0-9 and - (inside), at most 63.';
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const RESERVED = ['capacity', 'check', 'recommend', 'setup'];
 export const UNLIMITED = 'unlimited';
@@ -62,7 +63,8 @@ export function requestOf(form, takenNames) {
   if (form.mode && (resources.gpu_count !== 0 || form.mode !== form.defaultMode)) resources.gpu_mode = form.mode;
   if (Object.keys(resources).length) body.resources = resources;
   if (form.env.length) body.env = form.env;
-  if (form.ports.length) body.ports = form.ports.map(port => ({ name: port.name, container_port: whole(port.container_port), access: port.access }));
+  if (form.ports.length) body.ports = form.ports.map(({ name, container_port: number, kind, user, access }) => ({ name, ...number && { container_port: whole(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } }));
+  if (form.network) body.network = form.network === 'none' ? null : form.network;
   if (form.restartOnBoot) body.restart_on_boot = true;
   checkRows(form, wrong);
   return { body, wrong };
@@ -70,20 +72,21 @@ export function requestOf(form, takenNames) {
 
 export function problemOfName(name, taken) {
   if (name === '') return 'Give it a name.';
-  if (!SLUG.test(name)) return 'Use a-z, 0-9 and - (inside), at most 63.';
+  if (!SLUG.test(name)) return WRONG_SLUG;
   if (RESERVED.includes(name)) return 'This name is reserved.';
   return taken.has(name) ? `You have a workspace ${name}.` : '';
 }
 
-function checkRows({ env, ports }, wrong) {
+function checkRows({ env, ports, network }, wrong) {
+  if (network && !SLUG.test(network)) wrong.set('network', WRONG_SLUG);
   env.forEach(({ name }, at) => {
     if (!VARIABLE.test(name)) wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9 and _, at most 64.');
     else if (env.findIndex(other => other.name === name) < at) wrong.set(`env.${at}.name`, `${name} is listed twice.`);
   });
   ports.forEach(({ name, container_port: number }, at) => {
-    if (!SLUG.test(name)) wrong.set(`ports.${at}.name`, 'Use a-z, 0-9 and - (inside), at most 63.');
+    if (!SLUG.test(name)) wrong.set(`ports.${at}.name`, WRONG_SLUG);
     else if (ports.findIndex(other => other.name === name) < at) wrong.set(`ports.${at}.name`, `${name} is listed twice.`);
-    if (!(whole(number) >= 1 && whole(number) <= 65535)) wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
+    if (number && !(whole(number) >= 1 && whole(number) <= 65535)) wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
   });
 }
 
@@ -105,12 +108,19 @@ export function commandOf(form, body, templateWord, { start = true } = {}) {
   }
   if (body.resources?.gpu_mode) words.push(`--gpu-mode ${body.resources.gpu_mode}`);
   for (const variable of form.env) words.push(option('--env', `${variable.name}=${variable.value}`));
-  for (const port of form.ports) words.push(option('--port', `${port.name}=${port.container_port}${port.access === 'host' ? ':host' : ''}`));
+  for (const port of form.ports) words.push(option('--port', wordOfPort(port)));
+  if (form.network) words.push(option('--network', form.network));
   if (form.restartOnBoot) words.push('--restart-on-boot');
   const lines = [words.join(' ')];
   if (Object.keys(unlimited).length) lines.push(`svc ws edit ${name} --file - <<< '${JSON.stringify({ resources: unlimited })}'`);
   if (start) lines.push(`svc ws start ${name}`);
   return lines.join(' && ');
+}
+
+// NAME[=PORT][/KIND[@USER]][:ACCESS]
+function wordOfPort({ name, container_port: number, kind, user, access }) {
+  const behind = kind === 'http' && !user ? '' : `/${kind}${user ? `@${user}` : ''}`;
+  return `${name}${number ? `=${number}` : ''}${behind}${access === 'host' ? ':host' : ''}`;
 }
 
 // ---- amounts ----

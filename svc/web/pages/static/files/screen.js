@@ -134,7 +134,7 @@ function showPlace() {
   replace(find('[data-roots]'), ...(known.roots ?? [{ id: at.root || WORK, read_only: false }]).map(rootLink));
   const parts = at.path ? at.path.split('/') : [];
   const crumb = (text, path, isLast) => isLast ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text) : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${word(at.root, path)}`, 'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
-  const crumbs = [crumb(at.root || WORK, '', parts.length === 0), ...parts.flatMap((part, n) => [element('span', { class: 'muted' }, '/'), crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)])];
+  const crumbs = parts.length === 0 ? [] : [crumb(at.root || WORK, '', false), ...parts.flatMap((part, n) => [element('span', { class: 'muted' }, '/'), crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)])];
   replace(find('[data-crumbs]'), ...crumbs);
   replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
   showButtons(folder);

@@ -21,7 +21,7 @@ export function setLine(text) {
 }
 
 export function copyLine() {
-  if (line) copy(line.textContent);
+  if (line) copyText(line.textContent);
 }
 
 // Under the pointer the line may grow, and cover what it is the line of: that is no other thing to show.
@@ -38,21 +38,21 @@ function show(text) {
 function copyOnClick(event) {
   const button = event.target.closest('[data-copy], [data-copy-line]');
   if (!button) return;
-  copy(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : line.textContent);
+  copyText(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : line.textContent);
 }
 
-async function copy(text) {
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     toast('Copied');
   } catch {
-    toast('The browser refused to copy; mark the command and copy it yourself');
+    toast('The browser refused to copy; mark the text and copy it yourself');
   }
 }
 
 // Short, and never what must be read.
 export function toast(text) {
-  const place = find('.toasts');
-  place.replaceChildren(element('div', { class: 'toast' }, text));
-  setTimeout(() => place.replaceChildren(), 2500);
+  const shown = element('div', { class: 'toast' }, text);
+  find('.toasts').replaceChildren(shown);
+  setTimeout(() => shown.remove(), 2500);
 }

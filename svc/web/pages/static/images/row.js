@@ -5,7 +5,7 @@ import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
-const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', creating: 'Creating its workspace' };
+const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying', creating: 'Creating its workspace' };
 export const gib = sizeWords;
 export const nameOfImage = ({ names, image_id: id }) => names[0] ?? id.slice(0, SHORT_ID);
 const isBuilt = ref => ref.startsWith('localhost/svc/');

@@ -27,7 +27,7 @@ function build() {
   find('#screen').replaceChildren(element('section', { class: 'panel', 'aria-labelledby': 'se-h' },
     element('header', {}, element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'), element('span', { class: 'muted small', 'data-count': true }), element('div', { class: 'actions', 'data-all': true })),
     element('div', { 'data-list': true }),
-    element('footer', {}, element('span', { class: 'muted small' }, 'A session that is ended asks for the password at its next request. Workspaces and terminals run on.'))));
+    element('footer', {}, element('span', { class: 'muted small' }, 'A session ends at its time; this browser signs out already when it is closed, unless it restores its tabs. One that is ended asks for the password at its next request. Workspaces and terminals run on.'))));
 }
 
 function table() {

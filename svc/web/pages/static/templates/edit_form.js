@@ -4,22 +4,23 @@ import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { commandsOf } from './about.js';
 import { clearErrors, field, sendIn, showErrors } from './form.js';
+import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
 const NUMBERS = [['cpu_limit', 'CPUs', 1], ['memory_bytes', 'Memory, GiB', SIZE], ['gpu_count', 'GPUs', 1], ['shm_bytes', 'Shared memory, GiB', SIZE], ['pids_limit', 'Processes', 1]];
-const REST = ['command', 'run_as', 'gpu', 'launchers', 'ports', 'mounts'];
+const REST = ['command', 'run_as', 'gpu', 'launchers', 'mounts'];
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 // The form of this template; `done(record)` after it was saved, `closed()` without. `read()` gives {template, tag} anew.
 export function editForm({ template, tag, reference }, { done, closed, read }) {
   const state = { tag, conflict: false };
-  const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)), env: envFields(template), rest: restField(template) };
+  const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)), env: envFields(template), ports: portsFields(template), rest: restField(template) };
   const place = element('div', { hidden: true }), other = element('div', { hidden: true, 'data-conflict': true });
   const go = element('button', { class: 'btn primary', type: 'submit', 'data-key': 'save-fields' }, 'Save');
   const commands = commandsOf(reference);
 
   function patchOf() {
-    const next = { ...parts.plain.value(), env: parts.env.value(), ...parts.rest.value() };
+    const next = { ...parts.plain.value(), env: parts.env.value(), ports: parts.ports.value(), ...parts.rest.value() };
     for (const part of parts.sizes) Object.assign(next, part.value());
     return Object.fromEntries(Object.entries(next).filter(([key, value]) => !same(value, baseOf(template, key))));
   }
@@ -70,7 +71,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
 
   const form = element('form', { class: 'panel', 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true, on: { submit: event => { event.preventDefault(); send(); }, input: follow, change: follow } },
     element('header', {}, element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
-    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node, parts.rest.node, place),
+    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node, parts.ports.node, parts.rest.node, place),
     element('footer', {}, element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
       element('span', { class: 'muted small' }, `Makes revision ${template.revision + 1}, unless only the name changes. Workspaces keep theirs. Another image disables it.`)));
   follow();
@@ -81,8 +82,12 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
 function baseOf(template, key) {
   if (key === 'source') return { image_ref: template.source.image_ref };
   if (key === 'env') return template.env.map(one => (one.secret ? { name: one.name, secret: true } : { name: one.name, value: one.value, secret: false }));
+  if (key === 'ports') return template.ports.map(wholePort);
+  if (key === 'network') return template.network ?? null;
   return template[key];
 }
+
+const wholePort = ({ name, container_port: number = null, access = 'owner', kind = 'http', user = null }) => ({ name, container_port: number, access, kind, user });
 
 function plainFields(template) {
   const isImage = template.source.type === 'registry';
@@ -91,11 +96,13 @@ function plainFields(template) {
   const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off', spellcheck: 'false' });
   const action = element('select', { class: 'input' }, [['none', 'Nothing'], ['notify', 'Note it'], ['stop', 'Stop the workspace']].map(([value, title]) => element('option', { value, selected: value === template.idle.action }, title)));
   const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080', value: template.idle.after_minutes ?? '' });
+  const network = element('input', { class: 'input mono', value: template.network ?? '', autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
   const idle = () => (action.value === 'none' ? { ...template.idle, action: 'none', after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null } : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
   return {
-    value: () => ({ name: name.value.trim(), description: words.value, idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
+    value: () => ({ name: name.value.trim(), description: words.value, network: network.value.trim() || null, idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
     node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }), field('What it is for', 'description', words, { wide: 'w2', optional: true }),
-      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }), field('When idle', 'idle.action', action, { wide: 'w2' }), field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' })),
+      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }), field('When idle', 'idle.action', action, { wide: 'w2' }), field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' }),
+      field('Network', 'network', network, { wide: 'w2', optional: true, help: 'On which the workspaces of one person reach each other by name' })),
   };
 }
 
@@ -135,6 +142,17 @@ function envFields(template) {
     element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
 }
 
+function portsFields(template) {
+  const list = element('div', { class: 'stack-2' });
+  const remove = row => { row.remove(); add.focus(); list.dispatchEvent(new Event('input', { bubbles: true })); };
+  const rowOf = port => rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
+  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-port', on: { click: () => { const row = rowOf({}); list.append(row); find('input', row).focus(); } } }, icon('plus'), 'Port');
+  list.append(...template.ports.map(rowOf));
+  const value = () => findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest);
+  return { value, node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports', id: 'ports-fields', tabindex: '-1' }, element('h3', { id: 'ports-h' }, 'Ports'), list,
+    element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
+}
+
 function restField(template) {
   const control = element('textarea', { class: 'input mono', rows: '12', spellcheck: 'false', wrap: 'off' });
   control.value = JSON.stringify(Object.fromEntries(REST.map(key => [key, template[key]])), null, 2);
@@ -144,5 +162,5 @@ function restField(template) {
     if (unknown.length) throw new SyntaxError(`not one of ${REST.join(', ')}: ${unknown.join(', ')}`);
     return found;
   };
-  return { value, control, node: field('Command, user, GPU needs, apps, ports and mounts, as JSON', 'rest', control, { help: 'As in svc template create --file.' }) };
+  return { value, control, node: field('Command, user, GPU needs, apps and mounts, as JSON', 'rest', control, { help: 'As in svc template create --file.' }) };
 }

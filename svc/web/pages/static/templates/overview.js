@@ -18,7 +18,7 @@ export function overviewPanel({ template, image, reference, session, origin }, {
       row('Whose', template.scope === 'global' ? 'everybody\'s' : 'yours alone', template.managed ? ', managed by the host' : ''),
       template.cloned_from && row('Cloned from', element('a', { class: 'mono', href: addressOf(template.cloned_from), 'data-cmd': commandsOf(template.cloned_from).get }, origin ?? template.cloned_from)),
       ...sourceRows(template), row('Image', imageState(image)),
-      ...resourceRows(template), ...gpuRows(template), ...insideRows(template),
+      ...resourceRows(template), ...gpuRows(template), ...insideRows(template), template.network && row('Network', mono(template.network)),
       row('Idle', idleWords(template.idle)),
       row('Made', time(template.created_at, 'ago'), '; changed ', time(template.updated_at, 'ago')))));
 }
@@ -43,7 +43,7 @@ function gpuRows({ gpu }) {
 function insideRows({ command, run_as: user, env, launchers, ports, mounts }) {
   const variable = one => [mono(one.name), one.secret ? one.is_set ? ' secret, set' : ' secret, without a value' : [' ', mono(one.value ?? '')]].flat();
   const launcher = one => [one.title || one.name, ' ', mono(one.command.join(' ')), one.port ? ` on port ${one.port}` : '', one.autostart ? ', at every start' : ''];
-  const port = one => [mono(`${one.name} ${one.container_port ?? ''}`), one.access === 'host' ? ', open to every user of the host' : ''];
+  const port = one => [mono([one.name, one.container_port].filter(Boolean).join(' ')), (one.kind ?? 'http') === 'http' ? '' : ` ${one.kind}${one.user ? ` as ${one.user}` : ''}`, one.access === 'host' ? ', open to every user of the host' : ''];
   const mount = one => [mono(one.path), ' is ', mono(one.root), one.read_only ? ', read-only' : ''];
   return [command && row('Command', mono(command.join(' '))), user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
     env.length > 0 && row('Variables', listed(env, variable)), launchers.length > 0 && row('Apps', listed(launchers, launcher)),

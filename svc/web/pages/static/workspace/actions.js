@@ -62,12 +62,13 @@ const GIB_BYTES = 2 ** 30;
 const bytesWord = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g` : String(bytes);
 
 // The command that makes another one of the same size and variables.
-export function anotherCommand({ name, template, resources, env, restart_on_boot: onBoot }) {
+export function anotherCommand({ name, template, resources, env, network, restart_on_boot: onBoot }) {
   const words = ['svc ws setup --template', quoted(template.name), '--name', quoted(`${name}-2`)];
   if (resources.cpu_limit !== null) words.push('--cpus', String(resources.cpu_limit));
   if (resources.memory_bytes !== null) words.push('--memory', bytesWord(resources.memory_bytes));
   if (resources.gpu_count) words.push('--gpu-count', String(resources.gpu_count), '--gpu-mode', resources.gpu_mode);
   for (const variable of env) words.push('--env', quoted(`${variable.name}=${variable.value}`));
+  if (network) words.push('--network', quoted(network));
   if (onBoot) words.push('--restart-on-boot');
   return words.join(' ');
 }
@@ -90,6 +91,7 @@ export async function doDeed(kind) {
     if (kind === 'delete') { location.assign('/workspaces'); return true; }
     acting.done(answered);
     acting.done(null);
+    if (answered?.launchers_failed?.length) answer((await import('./failed_apps.js')).failedApps(answered));
     return true;
   } catch (error) {
     acting.doing = null;

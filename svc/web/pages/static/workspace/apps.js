@@ -10,12 +10,13 @@ import { stateMark } from '../workspaces/states.js';
 import { change } from './actions.js';
 import { clearErrors, showErrors } from '../shared/dialogs.js';
 import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';
-import { launcherState, logButton, openButton, plainLines, sshLine } from './launchers.js';
+import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
 import { arrange } from '../shared/rows.js';
+import { portFields, portRequest, portTexts } from '../shared/port_rows.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { isUnderHand, put } from '../shared/still.js';
 
-const APPS_EVERY_MS = 5000; // an app that ends by itself makes no event
+const APPS_EVERY_MS = 5000; // connections make no event, and neither does a token that an app prints later
 const page = { record: null, launchers: null, ports: null, error: null, lastLines: new Map(), busy: new Map() };
 
 // ---- the parts, once ----
@@ -30,11 +31,11 @@ function build() {
   find('#screen').replaceChildren(
     element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
       element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'), element('span', { class: 'muted small' }, 'from the template; their output is kept')),
-      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Port'], ['Starts by itself'], ['']]),
+      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Address'], ['Starts by itself'], ['']]),
       element('p', { class: 'body muted', 'data-none': 'apps', hidden: true }, 'Its template has no apps. What you start in a terminal is reached by a port.')),
     element('section', { class: 'panel', 'aria-labelledby': 'ports-h' },
       element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'), element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
-      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], ['From your computer'], ['']]),
+      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], ['From your computer, first'], ['']]),
       element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
       element('footer', {}, portForm())),
     element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.'));
@@ -89,13 +90,21 @@ function appCells(item, port, runs) {
   const last = state === 'exited' ? page.lastLines.get(name) : '';
   const at = state === 'started' ? started : state === 'exited' ? finished ?? started : null;
   return [
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name), element('span', { class: 'muted small mono' }, name))),
+    cell(null, 'app', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name), element('span', { class: 'muted small mono' }, name))),
     cell('State', '', element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'), last && element('span', { class: 'mono tiny muted ref' }, last))),
     cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : '–'),
-    item.port ? cell('Port', 'mono small', port ? item.port : `${item.port}, removed`) : cell('Port', 'muted', 'none'),
+    cell('Address', port && state === 'started' ? '' : 'muted small', ...addressOf(item, port)),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
-    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && port?.url && openButton(item, port), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
+    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && item.connect && openButton(page.record, item), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
   ];
+}
+
+// Where it is reached while it runs; else the name of its port.
+function addressOf(item, port) {
+  if (item.port && !port) return [`port ${item.port}, removed`];
+  const isUp = item.state === 'started', token = isUp ? tokenOf(page.record, item) : null;
+  const words = !item.port ? 'no port' : isUp && item.connect ? connectOf(item) : `port ${item.port}`;
+  return token ? [element('div', { class: 'stack' }, words, token)] : [words];
 }
 
 const LAUNCHER_WORDS = { start: ['Start', 'was not started', 'Started'], stop: ['Stop', 'was not stopped', 'Stopped'] };
@@ -110,12 +119,12 @@ function launcherButton(kind, item, runs) {
 }
 
 function portCells(port) {
-  const { name, container_port: inside, host_port: outside, state, connections, refused, access } = port;
+  const { name, container_port: inside, state, connections, refused, access } = port;
   const counts = [connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '', refused ? `${refused} refused` : ''].filter(Boolean).join(', ');
   return [
     cell(null, 'name', name),
     cell('Inside', 'num', String(inside)),
-    cell('On the host', 'mono small', `127.0.0.1:${outside}`),
+    cell('On the host', '', connectOf(port)),
     cell('State', '', state ? element('span', { class: 'row' }, stateMark(state, state === 'open' ? 'Open' : 'Closed'), counts && element('span', { class: 'muted small num' }, counts)) : element('span', { class: 'muted' }, '…')),
     cell('Who', 'small', access === 'host' ? element('span', { class: 'is-warn' }, 'everybody on the host') : 'you'),
     cell(null, '', command(sshLine(port))),
@@ -178,31 +187,34 @@ async function removePort({ name, connections }) {
 
 // ---- a new port ----
 
-const typed = () => ({ name: find('#port-name')?.value.trim() ?? '', inside: find('#port-inside')?.value ?? '', access: find('#port-access')?.value ?? 'owner' });
+const typed = () => portTexts(find('[data-port]'));
 
-function addCommand({ name, inside, access }) {
-  return `svc ws port add ${quoted(page.record.name)} ${name ? quoted(name) : 'PORT'} --container-port ${inside || 'N'}${access === 'host' ? ' --access host' : ''}`;
+function addCommand({ name, container_port: inside, access, kind, user }) {
+  const options = [inside && `--container-port ${inside}`, access === 'host' && '--access host', kind !== 'http' && `--kind ${kind}`, user && `--user ${quoted(user)}`].filter(Boolean);
+  return ['svc ws port add', quoted(page.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
 }
 
 function line(record) {
-  const port = typed();
-  if (port.name || port.inside) return addCommand(port);
+  const port = find('[data-port]') ? typed() : {};
+  if (port.name || port.container_port) return addCommand(port);
   return `svc ws launchers ${quoted(record.name)} && svc ws ports ${quoted(record.name)}`;
 }
 
 function portForm() {
-  const portField = (name, label, control) => element('div', { class: 'field', 'data-field': name }, element('label', { class: 'vh', for: control.id }, label), control);
-  const button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
+  const fields = portFields(), button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
+  for (const node of fields) {
+    const control = find('.input', node);
+    Object.assign(node.dataset, { field: control.dataset.part });
+    control.id = `port-${control.dataset.part}`;
+  }
   const update = () => {
     setLine(line(page.record));
     button.dataset.cmd = addCommand(typed());
   };
-  const form = element('form', { class: 'row', 'data-port': true, on: { input: () => { clearErrors(form); update(); }, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
-    portField('name', 'Name of the port', element('input', { class: 'input mono', id: 'port-name', placeholder: 'name', size: '14', autocomplete: 'off', spellcheck: 'false', required: true })),
-    portField('container_port', 'Port inside', element('input', { class: 'input num', id: 'port-inside', type: 'number', placeholder: 'port inside', min: '1', max: '65535', required: true })),
-    portField('access', 'Who may connect', element('select', { class: 'input auto', id: 'port-access' }, element('option', { value: 'owner' }, 'for you'), element('option', { value: 'host' }, 'for everybody on the host'))),
-    button, element('span', { class: 'muted small' }, "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
-  button.dataset.cmd = addCommand(typed());
+  const follow = () => { clearErrors(form); update(); };
+  const form = element('form', { class: 'row', 'data-port': true, novalidate: true, on: { input: follow, change: follow, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
+    ...fields, button, element('span', { class: 'muted small' }, "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
+  button.dataset.cmd = addCommand(portTexts(form));
   return form;
 }
 
@@ -210,14 +222,15 @@ async function addPort(form, button) {
   if (isAway() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
   clearErrors(form);
-  const { name, inside, access } = typed();
+  const texts = typed(), { name } = texts;
   try {
-    const port = await call('POST', `${workspacePath(page.record)}/ports`, { body: { name, container_port: Number(inside), access } });
+    const port = await call('POST', `${workspacePath(page.record)}/ports`, { body: portRequest(texts) });
     page.ports = [...(page.ports ?? []).filter(other => other.name !== port.name), port];
     form.reset();
+    find('#port-kind').dispatchEvent(new Event('change', { bubbles: true }));
     showAll();
     find('#port-name').focus();
-    announce(`The port ${name}: Open at 127.0.0.1:${port.host_port}`);
+    announce(`The port ${name}: Open at ${port.connect}`);
     refreshWorkspace();
   } catch (error) {
     if (error.status !== 401 && !showErrors(form, error)) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });

@@ -41,6 +41,7 @@ export function whole(rows) {
 // What svc itself saw: its outcome is a state, not an end.
 const SEEN_BY_SVC = {
   'workspace.idle': ({ outcome, detail }) => `it was quiet for ${duration((detail.after_minutes ?? 0) * 60)}${outcome === 'stop' ? ', and is stopped' : ''}`,
+  'workspace.launcher_end': ({ detail }) => `${detail.launcher} has ended with ${detail.exit_code ?? '?'}`,
   'workspace.reconcile': ({ outcome, detail }) => `it was found ${outcome}${detail.reason ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''}`,
 };
 

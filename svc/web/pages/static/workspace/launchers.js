@@ -1,6 +1,7 @@
-// The launchers of a workspace: their states, how a browser elsewhere comes to one, and their output.
-import { element, icon } from '../frame/dom.js';
+// The launchers of a workspace: their states, how a person elsewhere comes to one, and their output.
+import { command, element, icon, setAttribute } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
+import { copyText } from '../frame/line.js';
 import { quoted } from '../frame/words.js';
 import { stateMark } from '../workspaces/states.js';
 
@@ -23,8 +24,33 @@ export function sshLine({ ssh }) {
   return isForwarded ? ssh : ssh.replace(/@[^@\s]+$/, `@${hostName()}`);
 }
 
-export function openButton({ name, title }, port) {
-  return element('button', { class: 'btn sm', type: 'button', 'aria-label': `Open ${title || name}`, 'data-key': `open-${name}`, 'data-cmd': sshLine(port), on: { click: async () => (await import('./open_app.js')).openApp(title || name, port, sshLine(port)) } }, icon('open'), 'Open');
+// The button of the way to it, of one that has been started: only what a browser opens is opened.
+export function openButton(record, item) {
+  const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
+  return element('button', { class: 'btn sm', type: 'button', 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`, 'data-key': `open-${name}`, 'data-cmd': sshLine(item),
+    on: { click: async () => (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }) } }, isPage && icon('open'), label);
+}
+
+// What is opened or run on the host: an address as text, anything else as a command to copy.
+export const connectOf = ({ connect }) => (connect.includes(' ') ? command(connect) : element('span', { class: 'mono small nw' }, connect));
+
+const tokensShown = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
+
+// The token for logging in: it is copied without being shown, and is in the page only while it is shown.
+export function tokenOf(record, { name, title, token, started_at: run }) {
+  if (!token) return null;
+  const key = `${name} ${run}`, code = element('code', { class: 'small ref' });
+  const button = (label, does, press) => element('button', { class: 'btn link small', type: 'button', 'data-key': `${does}-token-${name}`, 'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
+  const show = button('Show token', 'show', () => { if (!tokensShown.delete(key)) tokensShown.add(key); fill(); });
+  const fill = () => {
+    const isShown = tokensShown.has(key);
+    code.textContent = isShown ? token : '';
+    code.hidden = !isShown;
+    show.textContent = isShown ? 'Hide token' : 'Show token';
+    setAttribute(show, 'aria-label', `${show.textContent} of ${title || name}`);
+  };
+  fill();
+  return element('span', { class: 'row', 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` }, code, button('Copy token', 'copy', () => copyText(token)), show);
 }
 
 // The lines of an output as a terminal would leave them: without its commands, and overwritten ones as they ended.

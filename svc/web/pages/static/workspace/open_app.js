@@ -1,18 +1,28 @@
 // The way to an app from another computer.
 import { command, element, icon } from '../frame/dom.js';
 
-// The way to a port from this computer: its 127.0.0.1 is the host's.
-export function openApp(title, port, ssh) {
+// The way to a launcher's port from this computer: its 127.0.0.1 is the host's. `isPage` says whether a browser opens
+// it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.
+export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
+  const words = title || name;
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'open-h' }, element('div', { class: 'in' },
-    element('h2', { id: 'open-h', class: 'ref' }, `Open ${title}`),
-    element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port.host_port}`), ' of the host. On this computer, keep this running in a terminal:'),
+    element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${words}` : `Connect to ${words}`),
+    element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port}`), ' of the host. On this computer, keep this running in a terminal:'),
     command(ssh),
-    element('p', { class: 'soft' }, 'and open'),
-    element('div', { class: 'row' }, element('a', { class: 'btn primary', href: port.url, target: '_blank', rel: 'noreferrer noopener' }, icon('open'), port.url)),
+    element('p', { class: 'soft' }, isPage ? 'and open' : connect.includes(' ') ? 'and run in another one' : 'and connect to'),
+    isPage ? element('div', { class: 'row' }, pageLink(url, link)) : command(connect),
+    link && element('p', { class: 'muted small' }, 'You are signed in there: its token goes with the address.'),
+    token,
     element('form', { method: 'dialog', class: 'ends' }, close)));
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   dialog.showModal();
   close.focus();
+}
+
+// The link shows the address without its token, which goes with it only when it is pressed.
+function pageLink(url, link) {
+  const open = event => { event.preventDefault(); window.open(link, '_blank', 'noopener,noreferrer'); };
+  return element('a', { class: 'btn primary', href: url, target: '_blank', rel: 'noreferrer noopener', 'data-key': 'page', on: link ? { click: open } : {} }, icon('open'), url);
 }

@@ -1,6 +1,6 @@
 // What a workspace is and does now; and where it does not run, why.
 import { call } from '../frame/api.js';
-import { bar, element, find } from '../frame/dom.js';
+import { bar, command, element, find } from '../frame/dom.js';
 import { answer } from '../frame/notices.js';
 import { onEvent } from '../frame/events.js';
 import { isAway, skeleton } from '../frame/frame.js';
@@ -9,7 +9,7 @@ import { quoted } from '../frame/words.js';
 import { change, doDeed, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
-import { launcherLog, launcherState, logButton, openButton, plainLines } from './launchers.js';
+import { connectOf, launcherLog, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
 import { reasonsOf } from './reasons.js';
 import { put } from '../shared/still.js';
 
@@ -95,10 +95,15 @@ function appRow(item, record) {
   const port = record.ports.find(other => other.name === item.port);
   const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);
   return element('tr', { role: 'row', class: 'plain' },
-    cell('', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name), element('span', { class: 'muted small mono' }, item.name))),
+    cell('app', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name), element('span', { class: 'muted small mono' }, item.name))),
     cell('', item.state ? launcherState(item) : element('span', { class: 'muted' }, '…')),
-    port ? cell('mono small', `127.0.0.1:${port.host_port}`) : cell('muted small', 'no port'),
-    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && port?.url && openButton(item, port), logButton(record, item))));
+    cell(port ? 'way' : 'muted small', ...(port ? wayOf(item, port) : ['no port'])),
+    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && item.connect && openButton(record, item), logButton(record, item))));
+}
+
+// The address and how another computer comes to it: as high before its state is known.
+function wayOf(item, port) {
+  return [element('div', { class: 'stack' }, element('span', { class: 'row' }, connectOf(port), item.state === 'started' && tokenOf(overview.record, item)), command(sshLine(port)))];
 }
 
 // Its place is as high whatever comes: nothing moves when a line does.

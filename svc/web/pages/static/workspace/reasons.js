@@ -19,10 +19,13 @@ export function noticeOf(kind, title, words, { buttons = [], cmd = '', code = ''
 export function reasonsOf(record, tools) {
   const { status } = record;
   if (status === 'creating') return [creating(record)];
-  if (status === 'running') return whileRunning(record);
+  if (status === 'running') return [...whileRunning(record), ...warned(record)];
   if (status !== 'stopped' && status !== 'failed') return [];
-  return [whyStopped(record, tools), notStarted(record), imageMissing(record, tools)].filter(Boolean);
+  return [whyStopped(record, tools), notStarted(record), imageMissing(record, tools), ...warned(record)].filter(Boolean);
 }
+
+// What will not work in it, though it starts.
+const warned = ({ warnings = [] }) => warnings.map(({ code, message, hint }) => noticeOf('warn', 'A warning:', [`${message}.`], { cmd: hint, code }));
 
 // ---- it is on its way ----
 

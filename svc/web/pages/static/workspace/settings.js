@@ -140,11 +140,18 @@ function ending({ allowed_actions: allowed, status }) {
 
 // ---- the line, as it is typed ----
 
-const newPatch = () => patchOf(readForm(editForm()), edited.base);
+// Its first network, or its last one, needs another container: that is said, and ticked, before.
+function newPatch() {
+  const found = patchOf(readForm(editForm()), edited.base), { patch } = found;
+  const isReplacing = 'network' in patch && (patch.network === null) !== (edited.base.network === '') && edited.record.started_at !== null;
+  find('[data-replace]').hidden = !isReplacing;
+  if (isReplacing && find('[name=replace_container]').checked) patch.replace_container = true;
+  return found;
+}
 
 function follow() {
   const { patch, wrong } = newPatch();
-  const count = Object.keys(patch).length + Object.keys(patch.resources ?? {}).length - (patch.resources ? 1 : 0) + wrong.length;
+  const count = Object.keys(patch).length - (patch.replace_container ? 1 : 0) + Object.keys(patch.resources ?? {}).length - (patch.resources ? 1 : 0) + wrong.length;
   find('[data-unsaved]').textContent = count === 0 ? 'Nothing is changed' : `${count} not saved`;
   for (const key of ['save', 'discard']) setAttribute(find(`[data-key=${key}]`), 'aria-disabled', count === 0 && !(key === 'discard' && nameField().value !== edited.record.name) ? 'true' : null);
   setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name ? 'true' : null);

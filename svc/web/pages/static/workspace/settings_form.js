@@ -25,6 +25,9 @@ export function fieldsOf(buttons) {
       sizeField('cpu_limit'), sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
     element('div', { class: 'section' }, element('h2', {}, 'Variables'), element('div', { class: 'stack-2', 'data-rows': 'env' }),
       element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'), 'Add a variable'))),
+    element('div', { class: 'section' }, element('h2', {}, 'Network'), element('div', { class: 'form-grid' },
+      wide(field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }), 'On it, your workspaces reach each other by name. Empty: none.'))),
+      element('label', { class: 'check', 'data-replace': true, hidden: true }, element('input', { type: 'checkbox', name: 'replace_container' }), element('span', {}, 'Give it a new container: what was installed in it is lost, the files in /work stay'))),
     element('div', { class: 'section' }, element('h2', {}, 'Reboot'), element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted'))),
     element('div', { class: 'row' }, ...buttons));
 }
@@ -53,7 +56,7 @@ function takeAway(row) {
 const control = name => find(`[data-field="${name}"] .input`);
 
 export function readForm(form) {
-  const texts = { display_name: control('display_name').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
+  const texts = { display_name: control('display_name').value, network: control('network').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
   for (const name of [...Object.keys(SIZES), 'gpu_mode']) texts[`resources.${name}`] = control(`resources.${name}`).value;
   const rows = findAll('.env-row', form).map(row => ({ row, name: find('[data-part=name]', row).value, value: find('[data-part=value]', row).value })).filter(({ name, value }) => name || value);
   rows.forEach(({ row }, at) => { for (const part of findAll('.field', row)) part.dataset.field = `env.${at}.${find('input', part).dataset.part}`; });

@@ -22,8 +22,8 @@ export const SIZES = {
 };
 
 // What the form shows of a record, by the names of the fields.
-export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env }) {
-  const texts = { display_name: title, restart_on_boot: onBoot, env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode };
+export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env, network }) {
+  const texts = { display_name: title, restart_on_boot: onBoot, env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode, network: network ?? '' };
   for (const [name, { text }] of Object.entries(SIZES)) texts[`resources.${name}`] = resources[name] === null || resources[name] === undefined ? NO_LIMIT : text(resources[name]);
   return texts;
 }
@@ -32,6 +32,7 @@ export function textsOf({ display_name: title, resources, restart_on_boot: onBoo
 export function patchOf(texts, base) {
   const patch = {}, wrong = [];
   for (const name of ['display_name', 'restart_on_boot']) if (texts[name] !== base[name]) patch[name] = texts[name];
+  if (texts.network.trim() !== base.network) patch.network = texts.network.trim() || null;
   if (texts.env !== base.env) patch.env = JSON.parse(texts.env);
   for (const name of [...Object.keys(SIZES), 'gpu_mode']) {
     const text = texts[`resources.${name}`];
@@ -58,6 +59,6 @@ export function wordsOf(name, texts) {
 }
 
 export const FIELD_WORDS = {
-  display_name: 'Longer name', restart_on_boot: 'Started after a reboot', env: 'Variables', 'resources.gpu_mode': 'Mode',
+  display_name: 'Longer name', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', 'resources.gpu_mode': 'Mode',
   ...Object.fromEntries(Object.entries(SIZES).map(([name, { label }]) => [`resources.${name}`, label])),
 };

@@ -7,7 +7,7 @@ import { amount, counted, gibibytes } from '../frame/words.js';
 export function headroom({ quota, used, remaining, host, gpus }) {
   const models = modelsOf(gpus);
   return element('section', { class: 'panel', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'Headroom'),
+    element('header', {}, element('h2', { id: 'room-h' }, 'In use'),
       element('span', { class: 'muted small' }, ...summary(host, quota, remaining)),
       models && element('div', { class: 'actions' }, element('span', { class: 'muted tiny' }, models))),
     element('div', { class: 'headroom' },
@@ -46,8 +46,8 @@ const boneWords = text => element('span', { class: 'small', 'aria-hidden': 'true
 export function headroomBones() {
   const gaugeBones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
   const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading headroom' },
-    element('header', {}, element('h2', {}, 'Headroom'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is in use' },
+    element('header', {}, element('h2', {}, 'In use'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
       element('div', { class: 'actions' }, boneWords('8 × NVIDIA H100 80GB HBM3'))),
     element('div', { class: 'headroom' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
       element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));

@@ -7,8 +7,10 @@ import { MOVING, PHASES, idleOf, stateMark } from './states.js';
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
 export function needsYou(workspace, live) {
   return workspace.status === 'failed' || workspace.status_reason === 'oom_killed' || workspace.health === 'gpu_lost'
-    || idleOf(workspace)?.action === 'stop' || (live?.launchers ?? []).some(launcher => launcher.state === 'exited');
+    || idleOf(workspace)?.action === 'stop' || (live?.launchers ?? []).some(isDead);
 }
+
+const isDead = ({ state, exit_code: code }) => state === 'exited' && code !== 0;
 
 // A workspace, or the set-up of one.
 export function rowOf({ workspace, setup }, context) {
@@ -82,9 +84,11 @@ function sizeOf({ name, resources, status_reason: code }) {
 function appsOf(workspace, live) {
   if (workspace.status !== 'running' || !live) return [];
   const parts = [];
-  for (const { name, state: is } of live.launchers) {
+  for (const launcher of live.launchers) {
+    const { name, state: is, exit_code: code } = launcher;
     if (is === 'started') parts.push(element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`, 'data-key': `app-${name}` }, name));
-    else if (is === 'exited') parts.push(element('span', { class: 'row' }, element('span', { class: 'is-danger' }, `${name} ended`), element('a', { class: 'small', href: `${pathOf(workspace)}/logs`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'Its log')));
+    else if (is === 'exited') parts.push(element('span', { class: 'stack' }, isDead(launcher) ? element('span', { class: 'is-danger' }, `${name} ended`) : small(`${name} ended`),
+      element('span', { class: 'small' }, `with ${code}: `, element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'its log'))));
   }
   return parts.length ? [element('span', { class: 'row' }, ...parts)] : [];
 }

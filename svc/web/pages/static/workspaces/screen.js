@@ -146,6 +146,7 @@ function showList() {
   const isWanted = operation => !names.has(operation.subject.name) && saysText(shown.text, [operation.subject.name, operation.template?.name]);
   const setups = shown.filter === 'all' ? [...known.setups.values()].filter(isWanted) : [];
   const next = [...rows, ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]), build: () => rowOf({ setup }, { act, isAway: isAway() }) }))];
+  body.parentElement.classList.toggle('no-gpus', gpus.length === 0 && ![...known.workspaces.values()].some(workspace => workspace.resources.gpu_count));
   showRows(body, next);
   find('[data-none]').hidden = next.length > 0;
   showCounts();

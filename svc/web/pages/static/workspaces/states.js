@@ -2,7 +2,7 @@
 import { element } from '../frame/dom.js';
 
 export const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
-export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', checking: 'Looking for its image' };
+export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', copying: 'Copying its image', checking: 'Looking for its image' };
 
 // A shape and a word: never colour alone.
 export const stateMark = (kind, word) => element('span', { class: `state ${kind}` }, word);
