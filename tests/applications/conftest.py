@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -9,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from applications import images
+from applications.reader import USER, Make, Reader
 from e2e.installation import PASSWORD, SVC, Service, environment, free_port, until
 from e2e.registries import registry_of
-from e2e.surroundings import served
+from e2e.surroundings import must, served
 
 STATE = Path("/var/lib/svc-applications")
 RUN = Path("/run/svc-applications")
-USER = "tsx-ada"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,20 +59,30 @@ def service(
 
 
 @pytest.fixture(scope="session")
-def debian(registry: str) -> str:
-    """The reference of debian:12-slim."""
-    return _pushed(registry, "library/debian:12-slim", images.debian, images.ENV)
+def image(registry: str) -> Callable[[str], str]:
+    """image(example) -> the reference of the public image that it begins with."""
+
+    @functools.cache
+    def pushed(example: str) -> str:
+        try:
+            made = images.image_of(example)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"the image of {example} cannot be made: {error.stderr.strip()[-300:]}")
+        return images.push(registry, made)
+
+    return pushed
 
 
-@pytest.fixture(scope="session")
-def python(registry: str) -> str:
-    """The reference of python:3.12-slim, whose Python is Debian's."""
-    return _pushed(registry, "library/python:3.12-slim", images.python, images.ENV + images.PIP_ENV)
+@pytest.fixture
+def reader(service: Service, image: Callable[[str], str]) -> Iterator[Make]:
+    """reader(example, workspace, ready); what was made for it is taken away."""
+    made: list[Reader] = []
 
+    def make(example: str, workspace: str, ready: str) -> Reader:
+        made.append(Reader(service, image(example), workspace, ready))
+        return made[-1]
 
-def _pushed(registry: str, image: str, make: Callable[[], Path], env: list[str]) -> str:
-    try:
-        tree = make()
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"{image} cannot be made: {error.stderr.strip()[-300:]}")
-    return images.push(registry, image, tree, env)
+    yield make
+    for one in made:
+        one.svc("ws", "delete", one.workspace, "--yes")  # missing where a test has failed before
+        must(one.svc("image", "prune", "--yes"))

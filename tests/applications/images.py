@@ -1,7 +1,7 @@
 """The public images that the examples begin with, made from Debian's packages, in a registry on this host.
 
 A build here reaches neither Debian nor PyPI: apt finds the packages in a folder of the image, pip the
-wheels. Both are fetched once for each host.
+wheels. All is fetched once for each host.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import tarfile
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
+from applications import code_server
 from e2e.guides import python_image
 from e2e.installation import PREFIX
 from e2e.registries import LAYER_TYPE, MANIFEST_TYPE
@@ -26,12 +28,20 @@ SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
 SLIM = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 # What the Dockerfiles install, with all that it needs.
 PACKAGES = ("openssh-server", "rsync", "git", "postgresql-15")
-WHEELS = ("tensorboard", "setuptools<81")
+WHEELS = {
+    "jupyter": (),  # those of python_image.LOCK
+    "model-server": ("mlserver", "mlserver-sklearn"),
+    "streamlit": ("streamlit",),
+    "tensorboard": ("tensorboard", "setuptools<81"),
+}
+# The user of the official images of node and code-server.
+USER = 'chroot "$1" useradd --create-home --uid 1000 --shell /bin/bash coder'
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 ENV = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
 PIP_ENV = ["PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_COMPILE=1"]
 FETCH = (
-    'chroot "$1" apt-get install -y --no-install-recommends --download-only -o Dir::Cache::archives=/debs'
+    'mkdir -p "$1/debs/partial"'
+    ' && chroot "$1" apt-get install -y --no-install-recommends --download-only -o Dir::Cache::archives=/debs'
     f" {' '.join(PACKAGES)}"
 )
 INDEX = (
@@ -41,14 +51,46 @@ INDEX = (
 )
 
 
-def debian() -> Path:
-    """A Debian 12 without anything; raises CalledProcessError where its mirror is not reached."""
+class Image(NamedTuple):
+    """What an example's FROM names: its layers, oldest first, and its variables."""
+
+    name: str
+    layers: list[Path]
+    env: list[str] = ENV
+
+
+def image_of(example: str) -> Image:
+    """The image that an example begins with; raises CalledProcessError where a source is not reached."""
+    if example in WHEELS:
+        layers = [_python(), _kept(f"wheels-{example}", _ingredients(example), _wheels(example))]
+        return Image(f"{example}/python:3.12-slim", layers, ENV + PIP_ENV)
+    if example in ("node", "code-server"):
+        packages = ["nodejs", "git", "ripgrep", "procps"]
+        layers = [_kept("node", [*packages, USER], lambda path: _bootstrap(path, packages, [USER]))]
+        if example == "node":
+            return Image("library/node:22-slim", layers)
+        return Image("codercom/code-server:latest", [*layers, _code_server()])
+    if example == "r":
+        return Image("rocker/r-ver:4.4", [_kept("r", [], lambda path: _bootstrap(path, ["r-base-core"], []))])
+    return Image("library/debian:12-slim", [_debian()])
+
+
+def _debian() -> Path:
+    """A Debian 12 without anything."""
     return _kept("debian", [*PACKAGES, FETCH, INDEX], lambda path: _bootstrap(path, [], [FETCH, INDEX]))
 
 
-def python() -> Path:
-    """The same with Python and pip, and wheels for the examples."""
-    return _kept("python", [*WHEELS, python_image.LOCK.read_text()], _python)
+def _python() -> Path:
+    """The same with Python and pip."""
+    hook = 'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED'
+    packages = ["python3", "python3-pip"]
+    return _kept("python", [*packages, hook], lambda path: _bootstrap(path, packages, [hook]))
+
+
+def _code_server() -> Path:
+    """What the official image has besides: the program as its package has it."""
+    ingredients = [code_server.VERSION, *code_server.TOOLS, code_server.BUILD]
+    return _kept("code-server", ingredients, lambda path: code_server.make(path, SOURCES))
 
 
 def _kept(name: str, ingredients: Iterable[str], make: Callable[[Path], None]) -> Path:
@@ -68,50 +110,56 @@ def _bootstrap(path: Path, packages: list[str], hooks: list[str]) -> None:
     argv = ["mmdebstrap", "--quiet", "--format=tar", "--variant=minbase", "--mode=root", "--skip=output/dev"]
     argv += [f"--dpkgopt=path-exclude={left_out}" for left_out in SLIM]
     argv += [f"--include={','.join(packages)}"] if packages else []
-    argv += [f"--customize-hook={hook}" for hook in ("mkdir -p $1/debs/partial", *hooks)]
+    argv += [f"--customize-hook={hook}" for hook in hooks]
     argv += ["bookworm", str(path), str(SOURCES)]
     subprocess.run(argv, check=True, capture_output=True, text=True)
 
 
-def _python(path: Path) -> None:
-    externally = 'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED; rm -rf "$1/debs"'
-    _bootstrap(path, ["python3", "python3-pip"], [externally])
-    folder = path.with_suffix(".wheels")
-    argv = [PREFIX / "bin/python3", "-I", "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
-    try:
-        subprocess.run([*argv, "--dest", folder, *WHEELS], check=True, capture_output=True, text=True)
-        with tarfile.open(path, "a") as tar:
-            found = {wheel.name: wheel for wheel in (*folder.iterdir(), *python_image.wheels().iterdir())}
-            for name, wheel in found.items():
-                tar.add(wheel, f"wheels/{name}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _ingredients(example: str) -> list[str]:
+    return [*WHEELS[example]] or [python_image.LOCK.read_text()]
 
 
-def push(address: str, image: str, tree: Path, env: list[str] = ENV) -> str:
-    """Put a tree into the registry as that image; its reference."""
-    repository, _, tag = image.partition(":")
+def _wheels(example: str) -> Callable[[Path], None]:
+    """What packs the wheels of an example and all that they need."""
+
+    def make(path: Path) -> None:
+        folder = path.with_suffix(".wheels")
+        argv = [PREFIX / "bin/python3", "-I", "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+        try:
+            if WHEELS[example]:
+                argv += ["--dest", folder, *WHEELS[example]]
+                subprocess.run(argv, check=True, capture_output=True, text=True)
+            with tarfile.open(path, "w") as tar:
+                tar.add(folder if WHEELS[example] else python_image.wheels(), "wheels")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return make
+
+
+def push(address: str, image: Image) -> str:
+    """Put it into the registry; its reference."""
+    repository, _, tag = image.name.partition(":")
     base = f"http://{address}/v2/{repository}"
-    layer = tree.with_suffix(".gz")
-    with open(layer, "wb") as file:
-        subprocess.run(["gzip", "-1", "-c", tree], check=True, stdout=file)
+    layers = [_send_layer(base, tree) for tree in image.layers]
     config = json.dumps({
         "architecture": ARCHITECTURES[platform.machine()], "os": "linux",
-        "config": {"Env": env, "Cmd": ["bash"]},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(tree)]},
-        "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "a test"}],
+        "config": {"Env": image.env, "Cmd": ["bash"]},
+        "rootfs": {"type": "layers", "diff_ids": [_digest(tree) for tree in image.layers]},
+        "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "a test"}] * len(layers),
     }).encode()  # fmt: skip
-    written = layer.with_suffix(".json")
-    written.write_bytes(config)
     manifest = {
-        "schemaVersion": 2, "mediaType": MANIFEST_TYPE,
-        "config": {"mediaType": CONFIG_TYPE, "size": len(config), "digest": _send(base, written)},
-        "layers": [{"mediaType": LAYER_TYPE, "size": layer.stat().st_size, "digest": _send(base, layer)}],
+        "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "layers": layers,
+        "config": {"mediaType": CONFIG_TYPE, "size": len(config), "digest": _send(base, config)},
     }  # fmt: skip
-    for name in (layer, written):
-        name.unlink()
     _call(f"{base}/manifests/{tag}", "PUT", MANIFEST_TYPE, json.dumps(manifest).encode())
-    return f"{address}/{image}"
+    return f"{address}/{image.name}"
+
+
+def _send_layer(base: str, tree: Path) -> dict[str, object]:
+    """Send a layer; how the manifest names it."""
+    packed = subprocess.run(["gzip", "-1", "-n", "-c", tree], check=True, capture_output=True).stdout
+    return {"mediaType": LAYER_TYPE, "size": len(packed), "digest": _send(base, packed)}
 
 
 def _digest(path: Path) -> str:
@@ -119,11 +167,11 @@ def _digest(path: Path) -> str:
         return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _send(base: str, path: Path) -> str:
-    digest = _digest(path)
+def _send(base: str, content: bytes) -> str:
+    digest = "sha256:" + hashlib.sha256(content).hexdigest()
     location = _call(f"{base}/blobs/uploads/", "POST", "", b"")
     joint = "&" if "?" in location else "?"
-    _call(f"{location}{joint}digest={digest}", "PUT", "application/octet-stream", path.read_bytes())
+    _call(f"{location}{joint}digest={digest}", "PUT", "application/octet-stream", content)
     return digest
 
 

@@ -13,7 +13,7 @@ from e2e.installation import free_port, until
 
 
 class Sshd(NamedTuple):
-    """Where it listens on 127.0.0.1, the key that opens every account, and where clients note its own key."""
+    """The port on which it listens, the key that opens every account, and where clients note its own key."""
 
     port: int
     key: Path
@@ -21,7 +21,7 @@ class Sshd(NamedTuple):
 
 
 @contextmanager
-def running(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Sshd]:
+def running(folder: Path, env: Mapping[str, str] | None = None, address: str = "127.0.0.1") -> Iterator[Sshd]:
     """One that keeps its keys in this directory, which every user must be able to reach.
 
     Sessions have the variables of `env` besides their own.
@@ -35,7 +35,7 @@ def running(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Sshd
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     at = free_port()
     options = {
-        "ListenAddress": f"127.0.0.1:{at}", "HostKey": keys[0], "AuthorizedKeysFile": allowed,
+        "ListenAddress": f"{address}:{at}", "HostKey": keys[0], "AuthorizedKeysFile": allowed,
         "StrictModes": "no", "UsePAM": "yes", "PidFile": "none", "PrintMotd": "no",
         "Subsystem": "sftp internal-sftp",
     }  # fmt: skip
@@ -44,19 +44,19 @@ def running(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Sshd
     argv = [f"-o{name}={value}" for name, value in options.items()]
     process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *argv])
     try:
-        until(lambda: listens(at))
+        until(lambda: listens(at, address))
         yield Sshd(at, keys[1], folder / "known")
     finally:
         process.terminate()
         process.wait()
 
 
-def listens(port: int) -> bool:
+def listens(port: int, address: str = "127.0.0.1") -> bool:
     """Whether something listens there, told without a connection."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((address, port))
         except OSError:
             return True
     return False

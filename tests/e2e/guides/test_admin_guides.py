@@ -120,6 +120,13 @@ def test_quotas(machine: Machine, guide: Callable[..., Guide]) -> None:
     machine.must("svc admin quota set default --running unlimited --gpus unlimited --memory unlimited")
 
 
+def test_disk(machine: Machine, guide: Callable[..., Guide]) -> None:
+    said = guide("disk.md").follow({})["Who has how much"]
+    (measured, kept) = [line for line in said.splitlines() if line.startswith(f"{USER}\t")]
+    assert measured.split("\t")[:-1] == kept.split("\t")[:-1]
+    assert measured.split("\t")[1].isdigit()
+
+
 def test_registries(machine: Machine, guide: Callable[..., Guide], registry: str) -> None:
     """The mirror is a real one, of this host's registry; the proxy is seen by the build."""
     address = f"127.0.0.1:{free_port()}"
@@ -127,8 +134,8 @@ def test_registries(machine: Machine, guide: Callable[..., Guide], registry: str
     replace = {
         "127.0.0.1:5000/library/python:3.12": f"{address}/{IMAGE}",
         "127.0.0.1:5000": address,
-        "sudo apt-get install docker-registry curl": "true",
-        "packaging/registry-cache https://registry-1.docker.io": (
+        "sudo apt-get install docker-registry": "true",
+        "/usr/share/svc/registry-cache https://registry-1.docker.io": (
             f"{ROOT}/packaging/registry-cache --port {address.rpartition(':')[2]} http://{registry}"
         ),
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pwd
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e import served
+from e2e import served, slurm
 from e2e.fake_gpus import installed
 from e2e.guides import far_browser
 from e2e.installation import IMAGE, PREFIX, ROOT, Outcome, Service, command, run, until
@@ -100,6 +102,13 @@ def script(heading: str, kind: str, number: int = 0) -> str:
     return [block.text for block in page("automation.md", kind) if block.heading == heading][number]
 
 
+def test_one_command(service: Service, home: Path) -> None:
+    said = play(USER, script("One command", "bash"), service.env)
+    assert (said.code, said.out) == (0, "a\nb\n"), said
+    assert (home / "work/count.txt").read_text() == "counted\n"
+    assert must(run(USER, "ws", "list", env=service.env)).out == ""
+
+
 def test_the_nightly_job_in_bash_and_cron(service: Service, home: Path) -> None:
     """As cron starts it: sh, a bare environment, no terminal; silent when all is well."""
     write(home / "nightly.sh", script("Bash", "bash"), 0o755)
@@ -121,6 +130,54 @@ def test_the_nightly_job_in_bash_and_cron(service: Service, home: Path) -> None:
     assert said.out.startswith("nightly.sh: exit code 5\n")
     assert "broken\n" in said.out
     assert must(run(USER, "ws", "list", env=service.env)).out == ""
+
+
+def test_the_line_of_the_crontab_by_cron_itself(service: Service, home: Path) -> None:
+    """Debian's cron, which begins what is to run at its own start at once: nobody waits until 3:17."""
+    if shutil.which("cron") is None:
+        pytest.skip("Debian's cron is not installed")
+    write(home / "nightly.sh", script("Bash", "bash"), 0o755)
+    write(home / "job.sh", JOB)
+    (home / "report.txt").unlink(missing_ok=True)
+    path, line = script("cron", "cron").splitlines()
+    own = [f'{name}="{value}"' for name, value in service.env.items() if name.startswith("SVC_")]
+    own.append(path.replace("PATH=", f"PATH={PREFIX}/bin:"))
+    table = "\n".join([*own, f"@reboot {line.split(maxsplit=5)[5]}", line, ""])
+    subprocess.run(["crontab", "-u", USER, "-"], input=table, text=True, check=True)
+    Path("/run/crond.reboot").unlink(missing_ok=True)
+    cron = subprocess.Popen(["cron", "-f"], stdin=subprocess.DEVNULL)
+    try:
+        until(lambda: cron.poll() is not None or (home / "report.txt").exists(), 60, 0.2)
+        if cron.returncode is not None:
+            pytest.skip("a cron runs on this host already")
+        until(lambda: not must(run(USER, "ws", "list", env=service.env)).out, 30, 0.2)
+    finally:
+        cron.terminate()
+        cron.wait(10)
+        subprocess.run(["crontab", "-u", USER, "-r"], check=True)
+    assert (home / "report.txt").read_text() == "42\n"
+
+
+def test_a_job_of_slurm(service: Service, home: Path) -> None:
+    """Its exit code is the command's, and what is cancelled leaves nothing."""
+    if why := slurm.missing():
+        pytest.skip(why)
+    write(home / "job.sbatch", script("Slurm", "bash"))
+    write(home / "job.sh", "echo counted\nexit 7\n")
+    must(run(USER, "fs", "upload", "job.sh", "work/", "--force", env=service.env))
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as folder,
+        slurm.cluster(Path(folder)) as settings,
+    ):
+        env = service.env | settings
+        assert play(USER, script("Slurm", "sh"), env).code == 7
+        assert (home / "slurm-1.out").read_text() == "counted\n"
+        write(home / "work/job.sh", "echo begun\nsleep 600\n")
+        number = must(play(USER, "sbatch --parsable job.sbatch", env)).out.strip()
+        output = home / f"slurm-{number}.out"
+        until(lambda: output.exists() and "begun" in output.read_text(), 60, 0.2)
+        must(play(USER, f"scancel {number}", env))
+        until(lambda: not must(run(USER, "ws", "list", env=service.env)).out, 30, 0.2)
 
 
 def test_a_long_job_in_bash(service: Service, home: Path, lab: str) -> None:
@@ -150,9 +207,7 @@ def test_the_python_program(service: Service, home: Path) -> None:
 
 
 def test_a_runner_elsewhere(service: Service, home: Path, lab: str) -> None:
-    """The commands of the section, with this host by its name and certificate."""
-    shutil.copyfile(Path(service.env["SVC_DB"]).parent / "tls/cert.pem", home / "svc.pem")
-    (home / "svc.pem").chmod(0o644)
+    """The commands of the section, with this host by its name and the certificate that they fetch."""
     at = f"localhost:{service.env['SVC_PORT']}"
     heading = "A CI runner elsewhere"
     write(home / "ci.py", script(heading, "python").replace("HOST:24680", at), 0o755)
@@ -169,11 +224,30 @@ def test_a_runner_elsewhere(service: Service, home: Path, lab: str) -> None:
     assert (refused.code, "unauthenticated" in refused.err) == (1, True)
 
 
+def test_a_job_from_elsewhere(service: Service, home: Path) -> None:
+    """Input up, run, result down, over HTTPS with a token that may do it."""
+    write(home / "svc.pem", must(run(USER, "env", "--certificate", env=service.env)).out)
+    at = f"localhost:{service.env['SVC_PORT']}"
+    heading = "A job: input up, run, result down"
+    write(home / "cijob.py", script(heading, "python").replace("HOST:24680", at), 0o755)
+    first, second = [block for block in page("automation.md", "sh") if block.heading == heading]
+    succeeds(first, first.text, service.env)
+    steps = second.text.splitlines()
+    assert succeeds(second, "\n".join(steps[:-1]), service.env).out == "copied\n"
+    assert (home / "result.csv").read_text() == "1,2,3\n"
+    failing = play(USER, "./cijob.py input.csv none.csv sh -c 'echo no; sleep 1; exit 6'", service.env)
+    assert (failing.code, failing.out) == (6, "no\n")
+    assert must(run(USER, "ws", "list", env=service.env)).out == ""
+    succeeds(second, steps[-1], service.env)
+
+
 def test_every_block_of_the_pages_is_run() -> None:
     """A new language or heading is not overlooked."""
     kinds = {(block.heading, block.kind) for block in page("automation.md")}
     assert kinds == {
         ("Bash", "bash"), ("cron", "cron"), ("Python", "python"),
         ("A CI runner elsewhere", "sh"), ("A CI runner elsewhere", "python"),
+        ("A job: input up, run, result down", "sh"), ("A job: input up, run, result down", "python"),
+        ("One command", "bash"), ("Slurm", "bash"), ("Slurm", "sh"),
     }  # fmt: skip
     assert {block.kind for block in page("first-workspace.md")} == {"sh", "json"}

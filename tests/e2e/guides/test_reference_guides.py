@@ -86,16 +86,18 @@ def test_templates(
 ) -> None:
     """The template with every kind of field runs as it is written, and its web server answers."""
     image = f"{registry}/{REPOSITORY}:{python_image.put(shelf)}"
-    printed = guide("templates.md", {"docker.io/library/python:3.12": image}).follow(
-        {"json Fields": "python.json"}
-    )
+    try:
+        printed = guide("templates.md", {"docker.io/library/python:3.12": image}).follow(
+            {"json Fields": "python.json"}
+        )
+    finally:
+        for workspace in ("lab", "mine"):
+            run(USER, "ws", "delete", workspace, "--yes", env=service.env)
     assert "started" in printed["Fields"]
     assert "Directory listing for /" in printed["Fields"]
     assert "uid=1000" in printed["Images with a user of their own"]
     assert (home / "work/made-inside").owner() == USER
     assert "numpy" in (home / "requirements.txt").read_text()
-    for workspace in ("lab", "mine"):
-        must(run(USER, "ws", "delete", workspace, "--yes", env=service.env))
 
 
 def test_workspaces_and_limits(service: Service, registry: str, guide: Callable[..., Guide]) -> None:

@@ -17,7 +17,11 @@ RECORD = {
     "source": {"type": "dockerfile", "image_ref": "localhost/svc/tpl-1:aa"},
     "updated_at": "2025-01-02T03:04:05Z",
 }  # fmt: skip
-APPLICATIONS = ["code-server", "jupyter", "postgres", "rstudio", "sshd", "tensorboard"]
+APPLICATIONS = [
+    "code-server", "jupyter", "model-server", "node", "postgres", "r", "rstudio", "sshd", "streamlit",
+    "tensorboard",
+]  # fmt: skip
+SCRIPTS = "r"  # of which nothing listens
 
 
 def sent(service: Service) -> bundles.Bundle:
@@ -41,14 +45,15 @@ def test_each_is_what_the_service_takes(service: Service, svc: Svc, name: str) -
     bundle = sent(service)
     template = TemplateCreate().load(bundle.template)
     assert template["name"] == name and len(template["description"]) > 20
-    (port,), (launcher,) = template["ports"], template["launchers"]
-    assert (launcher["port"], launcher["autostart"]) == (port["name"], True)
+    if name != SCRIPTS:
+        (port,), (launcher,) = template["ports"], template["launchers"]
+        assert (launcher["port"], launcher["autostart"]) == (port["name"], True)
     assert {"name": "HOME", "value": "/work"} in bundle.template["env"], "what is set up inside stays"
     parsed = dockerfiles.parse(bundle.dockerfile())
     assert [stage.image for stage in parsed.stages] == [examples.record(name)["image"]]
     starters = [one for one in bundle.context() if one.path.startswith("start-")]
     assert all(one.executable for one in starters)
-    assert [one.path for one in starters] == ([launcher["command"][0]] if starters else [])
+    assert not starters or [one.path for one in starters] == [launcher["command"][0]]
 
 
 def test_another_name_and_image(service: Service, svc: Svc) -> None:
@@ -63,7 +68,7 @@ def test_another_name_and_image(service: Service, svc: Svc) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--example jupiter", "no example is named jupiter: code-server, jupyter, postgres"),
+        ("--example jupiter", "no example is named jupiter: code-server, jupyter, model-server, node"),
         ("--example ../jupyter", "no example is named ../jupyter"),
         ("--example jupyter --file -", "--example cannot be combined"),
         ("--example jupyter --dockerfile D", "--example cannot be combined"),
