@@ -1,12 +1,13 @@
 """`tests/run bench`: ratios measured pairwise in one run, against the Podman command line as the same user.
 
-`tests/run bench -- images` measures one part of it. Prints one table; never fails
-for a figure, because a shared machine's figures are no test. docs/performance.md
-keeps the last ones with their machine.
+`tests/run bench -- images` measures one part of it, and `tests/run bench -- --busy 4 images` with four
+processes beside that only compute. Prints one table; never fails for a figure, because a shared
+machine's figures are no test. docs/performance.md keeps the last ones with their machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib.util
 import os
@@ -22,15 +23,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import (
     backups,
+    busy,
     crowd,
     custody,
+    growth,
     load,
     ports,
+    stores,
     strangers,
     streams,
     tabs,
     terminals,
+    tls,
     transfers,
+    trees,
+    usage,
     writers,
 )
 from bench.pairs import Row, Shell, pair, show
@@ -65,10 +72,14 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
         ours_down()
         cold()
 
+    def new_agent() -> None:  # warm, and has not looked at the workspace yet
+        cold()
+        shell(*run)
+
     yield pair("ws start, warm | podman start", shell.side(*start, before=ours_down),
                shell.side(*p_start, before=theirs_down), bar=1.0, reach=0.6)  # fmt: skip
     yield pair("ws start, cold | podman start", shell.side(*start, before=cold_stopped),
-               shell.side(*p_start, before=theirs_down), bar=1.3, rounds=8)  # fmt: skip
+               shell.side(*p_start, before=theirs_down), bar=1.3, reach=1.0, rounds=8)  # fmt: skip
     yield pair("ws stop, warm | podman stop", shell.side(*stop, before=ours_up),
                shell.side(*p_stop, before=theirs_up), bar=1.0)  # fmt: skip
     ours_up(), theirs_up()
@@ -77,9 +88,12 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
         "ws exec -- true, warm | podman exec", shell.side(*run), shell.side(*p_run), bar=0.8, reach=0.2
     )
     yield pair("ws exec -- true, cold | podman exec", shell.side(*run, before=cold), shell.side(*p_run),
-               bar=0.8, reach=0.2, rounds=8)  # fmt: skip
+               bar=0.8, reach=0.6, rounds=8)  # fmt: skip
     monitor, p_stats = (svc, "ws", "monitor", "bench"), ("podman", "stats", "--no-stream", other)
-    yield pair("ws monitor | podman stats --no-stream", shell.side(*monitor), shell.side(*p_stats))
+    yield pair("ws monitor | podman stats --no-stream", shell.side(*monitor), shell.side(*p_stats),
+               bar=1.0, reach=0.5)  # fmt: skip
+    yield pair("ws monitor, the first | podman stats", shell.side(*monitor, before=new_agent),
+               shell.side(*p_stats), rounds=6)  # fmt: skip
     logs, p_logs = (svc, "ws", "logs", "bench"), ("podman", "logs", other)
     yield pair("ws logs | podman logs", shell.side(*logs), shell.side(*p_logs))
     shell("podman", "rm", "-f", "-t", "0", other)
@@ -108,7 +122,7 @@ def images(shell: Shell, set_up: Stage) -> Iterator[Row]:
 
     yield pair("image build | podman build",
                shell.side(svc, "image", "build", "recipe", "--wait", before=unbuilt),
-               shell.side(*build, before=unbuilt), bar=1.05, slack=SLACK_MS, rounds=7)  # fmt: skip
+               shell.side(*build, before=unbuilt), bar=1.05, slack=SLACK_MS, reach=1.0, rounds=7)  # fmt: skip
     yield pair("image status | podman image exists", shell.side(svc, "image", "status", "big"),
                shell.side("podman", "image", "exists", reference), bar=1.0)  # fmt: skip
 
@@ -158,39 +172,56 @@ def pages(set_up: Stage) -> Iterator[Row]:
     yield from in_chromium.rows(set_up)
 
 
+def parts_of(shell: Shell, set_up: Stage) -> dict[str, Callable[[], Iterator[Row]]]:
+    """The parts of the benchmark, by name."""
+    return {
+        "commands": lambda: commands(shell),
+        "tabs": lambda: tabs.rows(shell),
+        "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
+        "images": lambda: images(shell, set_up),
+        "ports": lambda: ports.rows(shell, set_up),
+        "terminals": lambda: terminals.rows(shell, set_up, end_agent),
+        "files": lambda: transfers.rows(shell, set_up),
+        "tls": lambda: tls.rows(shell, set_up),
+        "trees": lambda: trees.rows(shell),
+        "crowd": lambda: crowd.rows(shell, set_up),
+        "writers": lambda: writers.rows(set_up),
+        "backups": lambda: backups.rows(set_up),
+        "custody": lambda: custody.rows(shell, set_up),
+        "strangers": lambda: strangers.rows(shell, set_up),
+        "streams": lambda: streams.rows(shell, set_up),
+        "growth": lambda: growth.rows(shell, set_up),
+        "stores": lambda: stores.rows(shell, set_up),
+        "usage": lambda: usage.rows(shell, set_up),
+        "pages": lambda: pages(set_up),
+        "memory": lambda: memory(set_up),
+        "served": lambda: served(set_up),
+    }
+
+
 def main() -> int:
     """Print the table as it grows, then whole; 0 when every row was measured."""
+    parser = argparse.ArgumentParser(prog="tests/run bench --", description="Ratios in pairs, in one run.")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="by default all")
+    args = parser.parse_args()
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up:
-        shell = Shell(USER, set_up.env)
-        parts = {
-            "commands": lambda: commands(shell),
-            "tabs": lambda: tabs.rows(shell),
-            "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
-            "images": lambda: images(shell, set_up),
-            "ports": lambda: ports.rows(shell, set_up),
-            "terminals": lambda: terminals.rows(shell, set_up, end_agent),
-            "files": lambda: transfers.rows(shell, set_up),
-            "crowd": lambda: crowd.rows(shell, set_up),
-            "writers": lambda: writers.rows(set_up),
-            "backups": lambda: backups.rows(set_up),
-            "custody": lambda: custody.rows(shell, set_up),
-            "strangers": lambda: strangers.rows(shell, set_up),
-            "streams": lambda: streams.rows(shell, set_up),
-            "pages": lambda: pages(set_up),
-            "memory": lambda: memory(set_up),
-            "served": lambda: served(set_up),
-        }
-        for name in sys.argv[1:] or parts:
+    with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up, busy.beside(args.busy):
+        parts = parts_of(Shell(USER, set_up.env), set_up)
+        for name in args.parts or parts:
             for row in parts[name]():
                 rows.append(row)
                 print(show([row]).splitlines()[1], flush=True)
     versions = subprocess.run(
         ["podman", "--version"], capture_output=True, text=True, check=False
     ).stdout.strip()
-    print(f"\n{versions}, Python {sys.version.split()[0]}, {os.cpu_count()} cores\n{show(rows)}")
-    missed = [row.name for row in rows if not row.met]
-    print(f"bars missed: {', '.join(missed) or 'none'}")
+    load = f"{args.busy} processes beside, load {os.getloadavg()[0]:.1f}"
+    print(f"\n{versions}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, {load}\n{show(rows)}")
+    for word, names in (
+        ("bars", [row.name for row in rows if not row.met]),
+        ("reach", [row.name for row in rows if not row.reached]),
+    ):
+        print(f"{word} missed: {', '.join(names) or 'none'}")
     return 0
 
 

@@ -27,11 +27,17 @@ class Row(NamedTuple):
     @property
     def met(self) -> bool:
         """Whether the bar is met (rows without one always are)."""
-        if self.bar is None:
+        return self._holds(self.bar) or 0 < self.slack >= self.ours - self.theirs
+
+    @property
+    def reached(self) -> bool:
+        """Whether the reach is met (rows without one always are)."""
+        return self._holds(self.reach)
+
+    def _holds(self, limit: float | None) -> bool:
+        if limit is None:
             return True
-        if self.higher_is_better:
-            return self.ratio >= self.bar
-        return self.ratio <= self.bar or 0 < self.slack >= self.ours - self.theirs
+        return self.ratio >= limit if self.higher_is_better else self.ratio <= limit
 
 
 def nothing() -> None:

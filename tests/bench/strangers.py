@@ -33,7 +33,7 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
     for _ in range(ROUNDS):
         alone = {name: _median(side) for name, side in sides.items()}
         with ExitStack() as stack:
-            _gather(stack, set_up)
+            gather(stack, set_up)
             for name, side in sides.items():
                 taken[name].append((_median(side), alone[name]))
     for name, pairs in taken.items():
@@ -46,7 +46,8 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
         )
 
 
-def _gather(stack: ExitStack, set_up: Stage) -> None:
+def gather(stack: ExitStack, set_up: Stage) -> None:
+    """The crowds of both, held until the stack is left."""
     path, port = set_up.env["SVC_SOCKET"], int(set_up.env["SVC_PORT"])
     stranger = pwd.getpwnam("nobody").pw_uid
     stack.enter_context(addresses.of_this_host())

@@ -49,22 +49,22 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
     files.session_of(USER, set_up.env, PASSWORD)  # a first login loads its libraries
     _health(here)
     before = _memory(set_up)
-    with _streams(STREAMS, set_up):  # the first ones of this service
+    with held(STREAMS, set_up):  # the first ones of this service
         time.sleep(1)
         more = _memory(set_up) - before
     yield Row(f"memory of {STREAMS} streams | bar", more, MEMORY_MB, more / MEMORY_MB, 1.0, "MB")
-    yield from _latency("the socket", here, set_up)
-    yield from _latency("TLS", files.session_of(USER, set_up.env, PASSWORD), set_up)
+    yield from latency("the socket", here, set_up)
+    yield from latency("TLS", files.session_of(USER, set_up.env, PASSWORD), set_up)
     listing = shell.side(str(SVC), "ws", "list")
     yield _beside(f"ws list beside {FEW} streams | alone", listing, FEW, set_up)
     yield _beside(f"health beside {STREAMS} streams | alone", Side(lambda: _health(here)), STREAMS, set_up)
 
 
-def _latency(name: str, listener: Endpoint, set_up: Stage) -> Iterator[Row]:
-    """From the end of a commit in another process until the client has the event."""
+def latency(name: str, listener: Endpoint, set_up: Stage, user: str = USER) -> Iterator[Row]:
+    """From the end of a commit in another process until the client, who is that user, has the event."""
     database, svc = set_up.env["SVC_DB"], pwd.getpwnam("svc")
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        [owner] = connection.execute("SELECT id FROM users WHERE name = ?", (USER,)).fetchone()
+        [owner] = connection.execute("SELECT id FROM users WHERE name = ?", (user,)).fetchone()
     got: dict[int, int] = {}
     with listener.begun("/api/events?type=workspace.updated") as answer:
         while not answer.readline().startswith(b"id: "):
@@ -87,17 +87,17 @@ def _latency(name: str, listener: Endpoint, set_up: Stage) -> Iterator[Row]:
         )
 
 
-def _streams(count: int, set_up: Stage) -> ExitStack:
+def held(count: int, set_up: Stage) -> ExitStack:
     """So many open streams of two users, shared out between the listeners."""
     users = (USER, NEIGHBOUR)
     listeners = [files.socket_of(user, set_up.env) for user in users]
     listeners += [files.session_of(user, set_up.env, PASSWORD) for user in users]
-    with ExitStack() as held:
+    with ExitStack() as opened:
         for number in range(count):
-            answer = held.enter_context(listeners[number % len(listeners)].begun("/api/events"))
+            answer = opened.enter_context(listeners[number % len(listeners)].begun("/api/events"))
             if answer.status != 200:
                 raise RuntimeError(answer.read().decode())
-        return held.pop_all()
+        return opened.pop_all()
 
 
 def _beside(name: str, side: Side, count: int, set_up: Stage) -> Row:
@@ -105,7 +105,7 @@ def _beside(name: str, side: Side, count: int, set_up: Stage) -> Row:
     pairs = []
     for _ in range(ROUNDS):
         alone = statistics.median(timed(side) for _ in range(EACH))
-        with _streams(count, set_up):
+        with held(count, set_up):
             pairs.append((statistics.median(timed(side) for _ in range(EACH)), alone))
     return Row(
         name,

@@ -1,14 +1,13 @@
-"""Files: 1 GiB up and down both ways, an archive and a listing of 10,000 files, memory under 20 transfers.
+"""Files: 1 GiB up and down both ways, and memory under 20 transfers. Many files are in trees.py.
 
-Beside them `cp`, a bare sendfile server on a Unix socket, a bare TLS server, `scp` where there is an sshd,
-`tar czf`, `tar | pigz` and `ls -l`, on the same files as the same user.
+Beside them `cp`, a bare sendfile server on a Unix socket, a bare TLS server and `scp` where there is an sshd,
+on the same files as the same user.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import socket
 import ssl
@@ -33,7 +32,6 @@ from hostile.attackers.raw import connect
 from svc.limits import FILE_PIPE
 
 BIG = 1 << 30
-MANY, SMALL = 10_000, 10_800  # as FACTS has it: 108 MB
 ROUNDS = 7
 OTHERS = tuple(f"tsq-b{number}" for number in range(4))
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin")
@@ -52,7 +50,6 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
     if SSHD:
         yield from _scp(shell, work)
     (work / "big").unlink()
-    yield from _trees(shell, work)
     yield from _memory(set_up)
 
 
@@ -240,34 +237,6 @@ def _listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
         return True
     return False
-
-
-# --- 10,000 files ---------------------------------------------------------------------------------
-
-
-def _trees(shell: Shell, work: Path) -> Iterator[Row]:
-    """An archive of them and a list of them; their content is half text, half noise."""
-    svc, tree = str(SVC), work / "many"
-    tree.mkdir(mode=0o755)
-    arguments = [f"{number:x}".encode() for number in range(4000)]
-    chance = random.Random(6)
-    for number in range(MANY):
-        text = b" ".join(chance.choices(arguments, k=SMALL // 8))[: SMALL // 2]
-        (tree / f"file-{number:05}.txt").write_bytes(text + chance.randbytes(SMALL - len(text)))
-    subprocess.run(["chown", "-R", f"{USER}:", tree], check=True)
-    out, other = str(work / "ours.tgz"), str(work / "theirs.tgz")
-    ours = shell.side(svc, "fs", "archive", "work/many", out, "--force")
-    tar = ("tar", "-C", str(work))
-    yield pair("fs archive, 10,000 files | tar czf", ours, shell.side(*tar, "-czf", other, "many"),
-               bar=1.0, reach=0.35, rounds=ROUNDS)  # fmt: skip
-    if shutil.which("pigz"):
-        yield pair("fs archive, 10,000 files | tar, pigz", ours,
-                   shell.side(*tar, "-I", "pigz", "-cf", other, "many"), rounds=ROUNDS)  # fmt: skip
-    sizes = [os.stat(path).st_size / 1e6 for path in (out, other)]
-    yield Row("size of that archive | tar, pigz", sizes[0], sizes[1], sizes[0] / sizes[1], None, "MB")
-    yield pair("fs ls, 10,000 entries | ls -l", shell.side(svc, "fs", "ls", "work/many"),
-               shell.side("ls", "-l", str(tree)), rounds=ROUNDS)  # fmt: skip
-    subprocess.run(["rm", "-rf", tree, out, other], check=True)
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -5,12 +5,15 @@ listed() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
 
 wants_browser() { [[ " ${WANTED[*]} ${EXTRA[*]} " =~ " browser "|"bench pages " ]]; }
 
+wants_bench() { [[ " ${WANTED[*]} " == *" bench "* ]]; }
+
 wants_applications() { [[ " ${WANTED[*]} " == *" applications "* ]]; }
 
 install_packages() {
     local name missing=() lists=("$SOURCE/packaging/quickstart.d/packages" "$HERE/run.d/packages")
     ! wants_browser || lists+=("$HERE/run.d/packages-browser")
     ! wants_applications || lists+=("$HERE/run.d/packages-applications")
+    ! wants_bench || lists+=("$HERE/run.d/packages-bench")
     if [ -d /run/systemd/system ]; then lists+=("$SOURCE/packaging/quickstart.d/packages-systemd"); fi
     for name in $(listed "${lists[@]}"); do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
