@@ -34,6 +34,12 @@ CREATE TABLE audit_open (
     audit_id INTEGER NOT NULL REFERENCES audit (id)   -- its row `begun`
 ) STRICT;
 
+CREATE TABLE build_secrets (
+    operation_id TEXT PRIMARY KEY,  -- the build, which is queued after its secrets are there
+    owner_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    created_at TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE context_files (
     -- one build context: `context` is the digest of its own listing, so clones and revisions share it
     context TEXT NOT NULL,
@@ -42,6 +48,14 @@ CREATE TABLE context_files (
     executable INTEGER NOT NULL CHECK (executable IN (0, 1)),
     PRIMARY KEY (context, path)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE disk_usage (
+    user_id INTEGER PRIMARY KEY REFERENCES users (id),
+    requested_at TEXT,   -- while a measurement is waited for
+    measured_at TEXT,
+    figures_json TEXT,   -- of that measurement
+    error TEXT           -- why the last attempt failed
+) STRICT;
 
 CREATE TABLE events (
     -- what has changed, in the order of the commits: triggers write a row in the transaction of the change
@@ -89,7 +103,7 @@ CREATE TABLE images (
     digest TEXT,
     size_bytes INTEGER,
     error TEXT,
-    updated_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, user_json TEXT,
     PRIMARY KEY (owner_id, image_ref)
 ) STRICT, WITHOUT ROWID;
 
@@ -263,15 +277,25 @@ CREATE TABLE workspaces (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     started_at TEXT,
-    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER, last_error_json TEXT, network TEXT,
+    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER, last_error_json TEXT, network TEXT, command_json TEXT,
     UNIQUE (owner_id, name)
 ) STRICT;
 
+CREATE INDEX audit_action ON audit (action)
+WHERE action NOT IN ('workspace.start', 'workspace.stop', 'workspace.exec', 'fs.roots', 'fs.list', 'fs.read',
+    'fs.download', 'fs.upload');
+
 CREATE INDEX audit_concerns_owner ON audit_concerns (owner_id, audit_id);
+
+CREATE INDEX audit_day ON audit (substr(at, 1, 10));
+
+CREATE INDEX audit_outcome ON audit (outcome) WHERE outcome NOT IN ('begun', 'ok');
 
 CREATE INDEX audit_owner ON audit (user_id, id);
 
-CREATE INDEX audit_request ON audit (request_id);
+CREATE INDEX audit_request ON audit (substr(request_id, 5, 8));
+
+CREATE INDEX audit_user ON audit (user_name);
 
 CREATE INDEX context_files_sha256 ON context_files (sha256);
 
@@ -297,13 +321,23 @@ CREATE INDEX template_revisions_context ON template_revisions (context) WHERE co
 
 CREATE UNIQUE INDEX templates_name ON templates (coalesce(owner_id, 0), name);
 
+CREATE INDEX templates_owner ON templates (owner_id);
+
 CREATE INDEX tickets_owner ON tickets (user_id);
 
 CREATE INDEX tokens_owner ON tokens (user_id);
 
 CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
 
+CREATE INDEX workspaces_health ON workspaces (health) WHERE health <> 'unknown';
+
+CREATE INDEX workspaces_idle ON workspaces (idle_since) WHERE idle_since IS NOT NULL;
+
 CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);
+
+CREATE INDEX workspaces_rebooted ON workspaces (status_since) WHERE status_reason = 'host_reboot';
+
+CREATE INDEX workspaces_template ON workspaces (template_id, template_revision);
 
 CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit
 WHEN OLD.id > coalesce((SELECT id FROM audit_archived), 0) BEGIN

@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
                 return super().parse_known_intermixed_args(args, namespace)
             finally:
                 self._intermixing = False
-        if args is not None and any(action.nargs == "?" for action in self._get_positional_actions()):
+        if args is not None and any(action.nargs in ("?", "*") for action in self._get_positional_actions()):
             end = args.index("--") if "--" in args else len(args)
             args = [*self._options_first(args[:end]), *args[end:]]
         return super().parse_known_args(args, namespace)
@@ -145,7 +145,7 @@ def _add_argument(parser: Parser, argument: Argument, **options: Any) -> None:
         if argument.kind == "list":
             options |= {"action": "append"} if argument.is_option else {"nargs": "+"}
         if argument.optional:
-            options["nargs"] = "?"
+            options["nargs"] = "*" if argument.kind == "list" else "?"
     if argument.is_option:
         options["required"] = argument.required
         action = parser.add_argument(argument.name, dest=argument.dest, **options)

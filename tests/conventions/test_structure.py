@@ -154,6 +154,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/podman/podman.py": "agent/test_faults.py",
     "svc_helper/agent/images/puller.py": "agent/images/test_images.py",
     "svc_helper/agent/runtime/records.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/runtime/processor_time.py": "agent/containers/test_stats.py",
     "svc_helper/agent/images/background.py": "agent/images/test_images.py",
     "svc_helper/agent/containers/stale_containers.py": "agent/test_faults.py",
     "svc_helper/agent/containers/running.py": "agent/containers/test_stats.py",
