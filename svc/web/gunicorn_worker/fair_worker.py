@@ -34,6 +34,7 @@ from svc.web.caller import new_request_id, peer_uid
 from svc.web.gunicorn_worker import descriptors, detach, malformed, responses, shutdown
 from svc.web.gunicorn_worker.clients import Uids
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
+from svc.web.gunicorn_worker.renewal import Renewal
 from svc.web.gunicorn_worker.shares import Share, Shares
 from svc.web.gunicorn_worker.thread_pool import IDLE_S, ThreadPool
 from svc.web.gunicorn_worker.tls_context import TlsContext
@@ -68,6 +69,7 @@ class FairThreads(gthread.ThreadWorker):
         self.tls = TlsContext(self.cfg) if self.cfg.is_ssl else None
         self.name: Any = None  # of the listening socket
         self.ticked_at = self.crowded_at = 0.0
+        self.renewal = Renewal()
         self.lines = malformed.Lines(str(self.cfg.proc_name).removeprefix("svc-"))
 
     def init_process(self) -> None:
@@ -198,6 +200,9 @@ class FairThreads(gthread.ThreadWorker):
             return
         self.ticked_at = now
         self._give_back(now)
+        if self.alive and self.renewal.is_due(self.nr_conns, now):
+            self.log.info("replaced by a new process: %d KiB are kept of earlier use", self.renewal.grown_kib)
+            self.alive = False  # nobody is connected, and nothing is accepted any more
         for share in list(self.shares.of_client.values()):
             for conn in list(share.idle):
                 if conn.is_overdue(now, stopping=not self.alive):
