@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ from bench import (
 )
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
-from e2e.installation import SVC, processes_of
+from e2e.installation import SVC, Process, processes_of
 
 
 def commands(shell: Shell) -> Iterator[Row]:
@@ -127,12 +128,23 @@ def images(shell: Shell, set_up: Stage) -> Iterator[Row]:
                shell.side("podman", "image", "exists", reference), bar=1.0)  # fmt: skip
 
 
+QUIET_S = 0.5  # in which a call that follows a stop comes
+
+
 def end_agent() -> None:
-    """Take the user's agent and Podman service away; the containers stay."""
-    for one in processes_of(USER):
-        if "svc_helper.agent" in one.args or "system service" in one.args:
+    """Take the user's agent and Podman service away, until nobody starts others; the containers stay.
+
+    The worker does, to ask about a container that has just been stopped.
+    """
+    while found := [one.pid for one in processes_of(USER) if _is_agent(one)]:
+        for pid in found:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(one.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(QUIET_S)
+
+
+def _is_agent(one: Process) -> bool:
+    return "svc_helper.agent" in one.args or "system service" in one.args
 
 
 def served(set_up: Stage) -> Iterator[Row]:
