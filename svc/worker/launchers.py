@@ -43,6 +43,7 @@ class LauncherWatch:
         """Have those watched that were started since; called from the polling thread."""
         self._take_new()
         runs = launchers.started_runs()
+        self._drop_all_but({run.event_id for run in runs})
         watched = {run.event_id for run in self.watches.values()}
         self.tried = {run.event_id: self.tried[run.event_id] for run in runs if run.event_id in self.tried}
         now, owners = time.monotonic(), dict[int, list[Run]]()
@@ -66,6 +67,17 @@ class LauncherWatch:
         os.close(fd)
         threads.start(self._ended, run)
         return True
+
+    def _drop_all_but(self, started: set[int]) -> None:
+        """Close what waits for launchers that have been stopped, or their workspaces.
+
+        A descriptor is an agent's word: that of a process which never ends would stay open for ever, and
+        each start of a launcher adds one.
+        """
+        for fd in [fd for fd, run in self.watches.items() if run.event_id not in started]:
+            del self.watches[fd]
+            self.poller.unregister(fd)
+            os.close(fd)
 
     def _take_new(self) -> None:
         watched = {run.event_id for run in self.watches.values()}

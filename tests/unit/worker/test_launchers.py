@@ -178,3 +178,20 @@ def test_what_is_no_pidfd_is_not_polled(lab: str, far: FarEnd, watch: LauncherWa
     wait_for(lambda: "launcher.list" in far.verbs() and not watch.owners)
     watch.begin()
     assert not watch.watches
+
+
+def test_a_watch_ends_with_what_it_waits_for(lab: str, far: FarEnd, watch: LauncherWatch) -> None:
+    """Each start of a launcher, also of a started one, has a watch: they must not add up while it runs."""
+    far.answers["launcher.watch_end"] = lambda _call: Given(os.pidfd_open(os.getpid()))
+    wait_for(lambda: is_watching(watch))
+    (first,) = watch.watches
+    add_event(lab, "web", "stopped")
+    watch.begin()
+    assert not watch.watches
+    with pytest.raises(KeyError):
+        watch.poller.unregister(first)
+    for _ in range(3):
+        add_event(lab, "web", "started")
+        wait_for(lambda: is_watching(watch) and not watch.owners)
+        watch.begin()
+        assert [run.event_id for run in watch.watches.values()] == [launchers.started_runs()[0].event_id]
