@@ -21,6 +21,7 @@ from svc.domain.templates import rows as template_rows
 from svc.errors import SvcError
 
 ERROR_MAX = 500  # characters of a stored reason of a failure
+DIGEST_MAX = 80  # characters
 
 
 def inspect(caller: Caller, image_ref: str) -> str | None:
@@ -75,7 +76,8 @@ def remember(
 
 
 def _remember_ready(caller: Caller, image_ref: str, found: Mapping[str, Any], user: str | None) -> str | None:
-    digest, size = untrusted.find_text(found, "digest", 80), untrusted.find_number(found, "size_bytes")
+    digest = untrusted.find_text(found, "digest", DIGEST_MAX)
+    size = untrusted.find_number(found, "size_bytes")
     remember(caller, image_ref, "ready", digest=digest or None, size=size, user=user)
     return digest
 
@@ -116,7 +118,8 @@ def _refresh(caller: Caller) -> None:
         if image is None:
             remember(caller, image_ref, "missing")
         else:  # a list does not say whose the programs are; of the same image it is known
-            _remember_ready(caller, image_ref, image, users.get((image_ref, image.get("digest"))))
+            digest = untrusted.find_text(image, "digest", DIGEST_MAX)
+            _remember_ready(caller, image_ref, image, users.get((image_ref, digest)))
 
 
 def _users(caller: Caller) -> dict[tuple[str, Any], str]:

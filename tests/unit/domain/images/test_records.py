@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from unit.serving import DIGEST, IMAGE, MISSING, FarEnd, make_template
 
 from svc.domain import operations
@@ -10,6 +11,7 @@ from svc.domain.images import records as image_records
 from svc.domain.images import requests as image_requests
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
+from svc.errors import EngineFailed
 
 
 def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> None:
@@ -39,6 +41,16 @@ def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> 
     assert [item["ref"] for item in images.page_of(bob, Page())["items"]] == ["registry.example/open:1"]
     far.answers["image.list"] = {"images": "nonsense"}
     assert images.page_of(ada, Page(status=("ready",)))["total"] == 0
+
+
+@pytest.mark.parametrize("digest", [[], {"sha256": "x"}, 5, "x" * 81])
+def test_a_digest_of_the_wrong_kind_is_an_answer_that_is_refused(
+    ada: Caller, far: FarEnd, digest: object
+) -> None:
+    make_template(ada.user_id, "one")
+    far.answers["image.list"] = {"images": [{"names": [IMAGE], "digest": digest, "size_bytes": 5}]}
+    with pytest.raises(EngineFailed):
+        images.page_of(ada, Page())
 
 
 def test_what_was_had_for_nothing_any_more_is_not_listed(ada: Caller, far: FarEnd) -> None:
