@@ -15,6 +15,7 @@ from contextlib import suppress
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.images import store
+from svc_helper.agent.images.descriptions import texts
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.output import Output
 from svc_helper.agent.podman import causes
@@ -38,9 +39,11 @@ def map_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise Failure("image_missing", "the image is not in this user's store")
     place = store.find(podman, call)
     size = copy_bytes(place, image_id, args["run_as"])
+    name = f"svc-map-{image_id[:12]}-{args['run_as']['uid']}-{args['run_as']['gid']}"
+    if not size:
+        remove_left(podman, call, place, name)
     if not size or not args["copy"]:
         return {"copy_bytes": size, "copied": False}
-    name = f"svc-map-{image_id[:12]}-{args['run_as']['uid']}-{args['run_as']['gid']}"
     with locks.held(podman.home, call, "map", name):
         if copy_bytes(place, image_id, args["run_as"]):  # not made meanwhile
             _copy(podman, call, _Copy(place, name, image_id, args["run_as"], size))
@@ -116,6 +119,17 @@ def _copy(podman: Podman, call: Call, copy: _Copy) -> None:
         text = output.stderr.decode(errors="replace")
         call.log("an image could not be copied", "warning", why=text[-2000:])
         raise Failure(*causes.of_container(text), text)
+
+
+def remove_left(podman: Podman, call: Call, place: Store, name: str) -> None:
+    """Remove the container of a copy that has been made, which an agent that was killed has left.
+
+    Its Podman goes on without it. The image could not be removed then, and nobody copies it again.
+    """
+    rows = store.rows_of(f"{place.root}/{place.driver}-containers/containers.json")
+    if any(name in texts(row, "names") for row in rows):
+        with locks.held(podman.home, call, "map", name):  # not while it makes a copy
+            _remove(podman, name)
 
 
 def _watch(call: Call, copy: _Copy, process: Process, output: Output) -> int:

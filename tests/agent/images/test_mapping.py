@@ -10,11 +10,13 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from agent.priv_ns import Agent, Pending, Registry, User
 
+from svc_helper.agent.calls import Call
 from svc_helper.agent.images import mapping
 from svc_helper.agent.images.store import Store
 
@@ -182,3 +184,30 @@ def test_what_a_copy_takes(tmp_path: Path, mapped: dict[str, Any], size: int | N
     assert mapping.copy_bytes(place, IMAGE, {"uid": 7, "gid": 7}) == (120 if size is None else size)
     assert mapping.copy_bytes(place, "b" * 64, {"uid": 7, "gid": 7}) == 0
     assert mapping.copy_bytes(Store(str(tmp_path), "vfs"), IMAGE, {"uid": 7, "gid": 7}) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "removed"),
+    [
+        ([{"id": "1", "names": ["mine"]}, {"id": "2", "names": ["svc-map-x"]}], True),
+        ([{"id": "1", "names": ["svc-map-xy"]}, {"names": 7}, "svc-map-x"], False),
+        ({"names": ["svc-map-x"]}, False),
+    ],
+)
+def test_what_an_agent_that_was_killed_has_left(tmp_path: Path, rows: Any, removed: bool) -> None:
+    """Its container would keep the image for ever: the copy is there, and is not made again."""
+    (tmp_path / "overlay-containers").mkdir()
+    (tmp_path / "overlay-containers/containers.json").write_text(json.dumps(rows))
+    (tmp_path / "locks").mkdir()
+    program = tmp_path / "podman"
+    program.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/commands\n')
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    podman: Any = SimpleNamespace(home=SimpleNamespace(own=str(tmp_path), environment=environment))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        call = Call("r", "image.map", 10, theirs)
+        mapping.remove_left(podman, call, Store(str(tmp_path), "overlay"), "svc-map-x")
+    commands = tmp_path / "commands"
+    assert commands.exists() is removed
+    assert not removed or commands.read_text() == "rm --force --ignore svc-map-x\n"
