@@ -36,6 +36,7 @@ class SecretWatch:
             now = time.monotonic()
             known = {row.operation_id for row in left}
             self.not_before = {name: at for name, at in self.not_before.items() if name in known}
+            self.warned &= known
             due = [row for row in left if self.not_before.get(row.operation_id, 0.0) <= now]
             self.not_before |= {row.operation_id: now + AGAIN_S for row in due}
         for row in due:

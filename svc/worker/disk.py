@@ -7,6 +7,9 @@ than AT_ONCE of them. The rows are the queue: a new worker continues where the f
 from __future__ import annotations
 
 import threading
+import time
+
+import peewee
 
 from svc.domain.accounts import disk_usage
 from svc.domain.accounts.disk_usage import Waiting
@@ -17,6 +20,7 @@ from svc.worker import threads
 from svc_helper.wire.limits import DISK_USAGE_S
 
 AT_ONCE = 2
+AGAIN_S = 300.0  # for one whose result could not be kept: a full disk would have it counted without end
 
 
 class DiskWatch:
@@ -26,6 +30,7 @@ class DiskWatch:
         self.helper = helper
         self.lock = threading.Lock()
         self.measuring: set[int] = set()
+        self.not_before: dict[int, float] = {}
 
     def begin(self) -> None:
         """Start measurements while there is room; each thread goes on with the next one."""
@@ -36,10 +41,14 @@ class DiskWatch:
         with self.lock:
             if len(self.measuring) >= AT_ONCE:
                 return None
-            found = next((row for row in disk_usage.waiting() if row.user_id not in self.measuring), None)
+            found = next((row for row in disk_usage.waiting() if self._is_due(row)), None)
             if found:
                 self.measuring.add(found.user_id)
             return found
+
+    def _is_due(self, row: Waiting) -> bool:
+        not_before = self.not_before.get(row.user_id, 0.0)
+        return row.user_id not in self.measuring and not_before <= time.monotonic()
 
     def _measure(self, row: Waiting | None) -> None:
         while row:
@@ -51,11 +60,24 @@ class DiskWatch:
             row = self._next()
 
     def _measure_one(self, row: Waiting) -> None:
+        self.not_before[row.user_id] = time.monotonic() + AGAIN_S
         try:
             reply = self.helper.call(
                 "disk.usage", row.name, {"seconds": DISK_USAGE_S}, rid=f"disk-{row.user_id}"
             )
             disk_usage.keep(row.user_id, reply)
-        except SvcError as error:
-            log("worker", f"the disks of {row.name} could not be measured: {error.message}", "warning")
+        except (SvcError, peewee.DatabaseError) as error:
+            log("worker", f"the disks of {row.name} could not be measured: {error}", "warning")
+            if not self._note_failure(row, error):
+                return
+        del self.not_before[row.user_id]
+
+    def _note_failure(self, row: Waiting, error: Exception) -> bool:
+        """Whether the failure could be written; else the row waits as before."""
+        if not isinstance(error, SvcError):
+            return False
+        try:
             disk_usage.fail(row.user_id, error)
+        except (SvcError, peewee.DatabaseError):
+            return False
+        return True

@@ -146,13 +146,28 @@ class Loop:
         self.launchers.begin()
 
     def _watch_running(self) -> None:
+        active = reconcile_rules.active()
+        self._drop_all_but({row.id for row in active})
         watched = {row.id for row in self.watches.values()}
         owners: dict[int, list[reconcile_rules.Row]] = {}
-        for row in reconcile_rules.running():
-            if row.id not in watched:
+        for row in active:
+            if row.status == "running" and row.id not in watched:
                 owners.setdefault(row.owner_id, []).append(row)
         for rows in owners.values():
             self.reconciler.watch(rows, self._add_watch)
+
+    def _drop_all_but(self, active: set[str]) -> None:
+        """Close what waits for containers of stopped or deleted workspaces.
+
+        A descriptor is an agent's word: that of a process which never ends would stay open for ever.
+        """
+        for fd in [fd for fd, row in self.watches.items() if row.id not in active]:
+            self._unwatch(fd)
+
+    def _unwatch(self, pidfd: int) -> reconcile_rules.Row:
+        self.poller.unregister(pidfd)
+        os.close(pidfd)
+        return self.watches.pop(pidfd)
 
     def _check_idle(self) -> None:
         if time.monotonic() >= self.idle_at:
@@ -176,9 +191,7 @@ class Loop:
             self.poller.register(pidfd, select.POLLIN)
 
     def _container_ended(self, pidfd: int) -> None:
-        row = self.watches.pop(pidfd)
-        self.poller.unregister(pidfd)
-        os.close(pidfd)
+        row = self._unwatch(pidfd)
         options = {"after_end_of": row.id}
         timer = threading.Timer(ENDED_S, self.reconciler.inspect, (row.owner_id, row.owner), options)
         timer.daemon = True

@@ -151,12 +151,12 @@ def _row(columns: Sequence[Any]) -> Row:
 
 def running() -> list[Row]:
     """The running workspaces, each of which the worker watches."""
-    return [row for row in _active() if row.status == "running"]
+    return [row for row in active() if row.status == "running"]
 
 
 def unresolved(min_age_s: float = MIN_AGE_S) -> list[Row]:
     """The rows to be inspected: in a transition, or failed lately or with GPUs; orphans of any age."""
-    return [row for row in _active() if _is_unresolved(row) and (row.orphan or abs(row.age_s) >= min_age_s)]
+    return [row for row in active() if _is_unresolved(row) and (row.orphan or abs(row.age_s) >= min_age_s)]
 
 
 def _is_unresolved(row: Row) -> bool:
@@ -166,7 +166,8 @@ def _is_unresolved(row: Row) -> bool:
     return row.status != "running"
 
 
-def _active() -> list[Row]:
+def active() -> list[Row]:
+    """The rows of all workspaces that are not stopped."""
     return [_row(row) for row in database.execute_sql(f"{_SELECT} WHERE w.status <> 'stopped'")]
 
 

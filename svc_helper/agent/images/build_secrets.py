@@ -1,15 +1,16 @@
 """Secrets of builds: files in the user's runtime directory, there from the request to the end of its build.
 
 `RUN --mount=type=secret,id=NAME` reads them. They are in memory (tmpfs), for this user alone, and in no
-argument, variable or log: everything else knows their ids.
+argument, variable or log: everything else knows their ids. While such a step runs, Podman has a copy of
+its own in the working container's directory of the user's store, which goes with the container.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import stat
+from _signal import SIGTERM, pidfd_send_signal
 from contextlib import suppress
 
 from svc_helper.agent.calls import Call, Failure
@@ -81,11 +82,15 @@ def _end_builds(call: Call, directory: str) -> None:
     sign = os.fsencode(f'"{directory}/')
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError):  # not ours, or ended
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                arguments = file.read().split(b"\0")
-            if _BUILDER in b" ".join(arguments[:6]) and any(sign in one for one in arguments):
-                os.kill(int(name), signal.SIGTERM)
-                call.log("a build program that has named them is told to end")
+            pidfd = os.pidfd_open(int(name))  # before the look, so that the signal goes to what was seen
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    arguments = file.read().split(b"\0")
+                if _BUILDER in b" ".join(arguments[:6]) and any(sign in one for one in arguments):
+                    pidfd_send_signal(pidfd, SIGTERM)
+                    call.log("a build program that has named them is told to end")
+            finally:
+                os.close(pidfd)
 
 
 def _forget(directory: str) -> None:

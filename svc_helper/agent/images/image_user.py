@@ -32,12 +32,17 @@ def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[st
     if not isinstance(spec, str) or not spec.partition(":")[0].strip("0"):
         return None
     image_id = str(untrusted_image.get("Id", ""))[:64]
-    if image_id not in _known:
+    try:
+        return _known[image_id]
+    except KeyError:
+        pass
+    databases = _databases(podman, call, image_id)
+    found = resolve(spec, *(databases or ("", "")))
+    if databases:  # else the next call may learn more
         if len(_known) >= _KNOWN_MAX:
             _known.clear()
-        passwd, group = _databases(podman, call, image_id)
-        _known[image_id] = resolve(spec, passwd, group)
-    return _known[image_id]
+        _known[image_id] = found
+    return found
 
 
 def resolve(spec: str, passwd: str, group: str) -> dict[str, Any] | None:
@@ -69,14 +74,14 @@ def _id(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) and int(text) <= _ID_MAX else None
 
 
-def _databases(podman: Podman, call: Call, image_id: str) -> tuple[str, str]:
-    """The image's /etc/passwd and /etc/group; empty where there is none or it cannot be read."""
+def _databases(podman: Podman, call: Call, image_id: str) -> tuple[str, str] | None:
+    """The image's /etc/passwd and /etc/group, empty if missing; None while Podman does not tell its store."""
     try:
         place = store.find(podman, call)
     except Failure as failure:
         if not failure.engine:
             raise
-        return "", ""
+        return None
     record = next((row for row in store.records(place) if row.get("id") == image_id), {})
     top = next(iter(store.tops(record)), "")
     layers = [*store.chain(top, store.layers(place))]

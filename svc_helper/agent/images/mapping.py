@@ -106,7 +106,7 @@ def _copy(podman: Podman, call: Call, copy: _Copy) -> None:
         output.close_writing()
         try:
             status = _watch(call, copy, process, output)
-        except Failure:
+        except BaseException:  # raised again: nobody else would end this Podman
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             process.finish(0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd
 
-from svc.db.connect import write
+from svc.db.connect import database, write
 from svc.domain.accounts import disk_usage, users
 from svc.domain.pages import Page
 from svc.worker.disk import AT_ONCE, DiskWatch
@@ -70,6 +70,24 @@ def test_one_that_fails_is_not_tried_for_ever(owner: int, far: FarEnd) -> None:
     watch.begin()
     assert far.verbs() == ["disk.usage"]
     assert disk_usage.page_of(Page())["items"][0]["error"]
+
+
+def test_one_whose_figures_cannot_be_kept_is_not_measured_again_at_once(owner: int, far: FarEnd) -> None:
+    """The row stays as it is, so it would be counted again in each round, ten minutes long."""
+    with write():
+        disk_usage.request_all(["ada"])
+        database.execute_sql(
+            "CREATE TRIGGER full BEFORE UPDATE ON disk_usage BEGIN SELECT raise(ABORT, 'full'); END"
+        )
+    watch = DiskWatch(far.helper)
+    watch.begin()
+    deadline = time.monotonic() + 30
+    while not far.verbs() or watch.measuring:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    watch.begin()
+    assert not watch.measuring
+    assert (far.verbs(), len(disk_usage.waiting())) == (["disk.usage"], 1)
 
 
 def test_figures_that_are_none(owner: int, far: FarEnd) -> None:

@@ -9,8 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database, write
+from svc.domain.accounts import users
+from svc.domain.workspaces import reconcile_rules
 from svc.worker import loop, upkeep
 from svc.worker.loop import Loop
 from svc.worker.upkeep import CHECKPOINT_BYTES, CHECKPOINT_S
@@ -39,6 +42,26 @@ def test_a_large_log_is_not_left_to_grow(idle: Loop, db: str, monkeypatch: pytes
     assert not idle.upkeep.is_log_due()
     clock[0] += CHECKPOINT_S
     assert idle.upkeep.is_log_due()
+
+
+def test_a_watch_ends_with_its_workspace(idle: Loop) -> None:
+    """A hostile agent's descriptor may be that of a process which never ends."""
+    ada = users.create("ada", uid=3001, provisioning=users.READY)
+    template = make_template(ada.id)
+    lab = make_workspace(ada.id, template, status="running")
+    [row] = reconcile_rules.running()
+    idle.watch_at = float("inf")  # nothing is asked of a helper here
+    idle._add_watch(os.pidfd_open(os.getpid()), row)
+    idle._take_new_watches()
+    [fd] = idle.watches
+    idle._drop_all_but({row.id for row in reconcile_rules.active()})
+    assert list(idle.watches) == [fd]
+    with write():
+        database.execute_sql("UPDATE workspaces SET status = 'stopped' WHERE id = ?", (lab,))
+    idle._drop_all_but({row.id for row in reconcile_rules.active()})
+    assert not idle.watches
+    with pytest.raises(OSError):
+        os.fstat(fd)
 
 
 def test_another_signing_secret_is_in_the_log(
