@@ -58,6 +58,7 @@ class FairThreads(gthread.ThreadWorker):
     """
 
     uids: Uids | None = None  # set before there is a worker
+    alive: bool  # gunicorn's: false ends the loop
     beat: Callable[[], None] | None = None  # tells whoever watches the process that its main thread works
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -23,7 +23,7 @@ class Renewal:
         self.quiet_since: float | None = None
 
     def is_due(self, connections: int, now: float) -> bool:
-        """Whether the process has grown by GROWN_MAX_KIB (`grown_kib`) and was without connections for QUIET_S."""
+        """Whether the process has grown (`grown_kib`) and was without connections for QUIET_S."""
         self.first_kib = self.first_kib or anonymous_kib()
         if connections:
             self.quiet_since = None
