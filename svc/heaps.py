@@ -1,28 +1,28 @@
-"""What glibc's malloc keeps of freed memory: how many heaps a process has, and what goes back.
+"""Limit the heaps of glibc's malloc in a process, and return freed memory to the kernel.
 
-Without it each thread gets a heap of its own, up to eight for each processor, which keeps what
-the largest request in it took. Does nothing with another C library.
+By default each thread gets a heap of its own, up to eight per processor, and each heap keeps
+what its largest request took. Does nothing with another C library.
 """
 
 from __future__ import annotations
 
 import ctypes
 
-HEAPS = 2  # the interpreter's lock lets one thread compute at a time: heaps are seldom asked for at once
+HEAPS = 2  # one thread computes at a time (interpreter lock), so heaps are seldom contended
 M_ARENA_MAX = -8  # malloc.h
 
 _libc = ctypes.CDLL(None)
 
 
 def limit() -> None:
-    """Have this process, and its forks, share HEAPS heaps: before the first thread."""
+    """Limit this process and its forks to HEAPS heaps; to be called before the first thread starts."""
     mallopt = getattr(_libc, "mallopt", None)
     if mallopt is not None:
         mallopt(M_ARENA_MAX, HEAPS)
 
 
 def give_back() -> None:
-    """Give the kernel every page that holds nothing but freed memory."""
+    """Return to the kernel each page that holds only freed memory."""
     malloc_trim = getattr(_libc, "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

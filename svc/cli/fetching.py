@@ -1,6 +1,6 @@
-"""Fetch a file over the host-local socket: the other way round of svc.cli.sending.
+"""Fetch a file over the host-local socket: the counterpart of svc.cli.sending.
 
-Without an HTTP library, whose import takes longer than the download of a small file.
+No HTTP library is used: its import takes longer than the download of a small file.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Fetched:
-    """An answer whose body is a file, not read yet; used as a context. `size` is None if unknown."""
+    """An answer whose body is a file that is not read yet; a context manager. `size` is None if unknown."""
 
     __slots__ = ("_again", "_opened", "fields", "size")
 
     def __init__(self, path: str, most: int | None, *, again: str = "") -> None:
-        """GET a file of at most `most` bytes (None: of any size, also in chunks); raises the answer's error.
+        """GET a file of at most `most` bytes (None: any size, also in chunks); raises the answer's error.
 
         `again` is the command to run when the connection breaks.
         """
@@ -50,7 +50,7 @@ class Fetched:
         self._opened.close()
 
     def parts(self) -> Iterator[bytes]:
-        """The bytes, exactly `size` or up to the last chunk; raises BadAnswer if fewer come, Unreachable."""
+        """Yield `size` bytes, or all up to the last chunk; raises BadAnswer if fewer come, or Unreachable."""
         try:
             yield from self._opened.parts(self.size)
         except (BadAnswer, Unreachable) as error:

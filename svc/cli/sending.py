@@ -1,7 +1,7 @@
 """Send a file, or a stream of unknown length, over the host-local socket.
 
-Without an HTTP library, whose import takes longer than the upload of a small file. A file goes
-from the disk to the socket by sendfile(2); the answer is read by svc.cli.transport.
+No HTTP library is used: its import takes longer than the upload of a small file. A file goes
+from the disk to the socket by sendfile(2); svc.cli.transport reads the answer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 TAR, BYTES = "application/x-tar", "application/octet-stream"
 PART = 256 * 1024
-PIECE = 4 * 1024 * 1024  # of a file, between two updates of the progress
-_NO_SENDFILE = (errno.EINVAL, errno.ENOSYS)  # of a file system
+PIECE = 4 * 1024 * 1024  # bytes of a file between two updates of the progress
+_NO_SENDFILE = (errno.EINVAL, errno.ENOSYS)  # from a file system without sendfile
 
 
 def send(
@@ -38,7 +38,7 @@ def send(
     moved: Callable[[int], object] = lambda _: None,
     again: str = "",
 ) -> Answer:
-    """Send so many bytes of a file, or all until EOF, and return the answer, whatever its status.
+    """Send `size` bytes of a file, or all until EOF, and return the answer, whatever its status.
 
     `moved` is called with the size of each piece sent; `again` is the command to
     run when the connection breaks. Raises FileRefused, Unreachable, BadAnswer.
@@ -54,7 +54,7 @@ def send(
             else:
                 _send_file(connection, file.fileno(), size, moved)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before the whole body was read; the answer is there
+            pass  # refused before the whole body was read: the answer is there
         return transport.receive(connection, method, ANSWER_WAIT_S)
     except OSError as error:
         raise _broken(error, again) from None
@@ -105,8 +105,8 @@ def _read(file: int, offset: int) -> bytes:
 
 
 def _send_chunks(connection: _socket.socket, file: Any, moved: Callable[[int], object]) -> None:
-    """Send each part as soon as it is there, up to EOF."""
-    read = getattr(file, "readinto1", file.readinto)  # returns the bytes that are there
+    """Send each part as soon as it is available, up to EOF."""
+    read = getattr(file, "readinto1", file.readinto)  # returns as soon as some bytes are available
     buffer = memoryview(bytearray(PART))
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Images whose programs do not run as root: they cannot open /work until `run_as` says who they are.
+"""Images whose programs do not run as root, and so cannot open /work without `run_as`.
 
-The owner's agent says whose an image is (image.inspect), and the image's row keeps it. The words are
-SQL, since records of workspaces and images are made by SQLite itself.
+The owner's agent reports the user of an image (image.inspect), and the image's row keeps it. The texts
+are SQL expressions, since SQLite itself builds the records of workspaces and images.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from svc.domain.principal import Caller
 from svc.errors import EngineFailed
 from svc_helper.wire.limits import RUN_AS_MAX
 
-CODE = "image_user"  # of the finding and of the warning
+CODE = "image_user"  # code of the finding and of the warning
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")  # as the agent checks it
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")  # the same check as in the agent
 _KNOWN = "(json_extract(i.user_json, '$.uid') + json_extract(i.user_json, '$.gid') IS NOT NULL)"
 _WHO = f"""CASE WHEN NOT {_KNOWN} THEN coalesce(json_extract(i.user_json, '$.name'), 'a user of its own')
     ELSE coalesce(json_extract(i.user_json, '$.name') || ' (', 'the user (') || 'uid '
@@ -32,7 +32,7 @@ _RUN_AS = (
 
 
 def of(answer: Mapping[str, Any]) -> str | None:
-    """The user in an agent's reply about an image, as the row keeps it; None for root."""
+    """The user in an agent's reply about an image, as JSON for the image's row; None for root."""
     user = answer.get("user")
     if user is None:
         return None
@@ -52,10 +52,10 @@ def of(answer: Mapping[str, Any]) -> str | None:
 
 
 def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspace: str = "NULL") -> str:
-    """SQL of the warnings, [{code, message, hint}], of an image (joined as i) that a template uses.
+    """A SQL expression: the warnings [{code, message, hint}] of an image (joined as i) that a template uses.
 
-    The arguments are SQL too: the template's run_as and id, the user's id, whether that user edits the
-    template, and the workspace's name.
+    The arguments are SQL too: the template's run_as and id, the user's id, whether that user may edit
+    the template, and the workspace's name.
     """
     name = f"""(SELECT iif(EXISTS (SELECT 1 FROM templates o WHERE o.id <> n.id AND o.name = n.name
             AND (o.owner_id IS NULL OR o.owner_id = {owner})), n.id, n.name)
@@ -75,7 +75,7 @@ def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspa
 
 
 def finding(caller: Caller, image_ref: str) -> tuple[str, str] | None:
-    """The finding about the image in the caller's own store, and the option that settles it, if known."""
+    """The finding about the image in the caller's own store, and the option that resolves it, if known."""
     row: tuple[str, str] | None = database.execute_sql(
         f"SELECT {_MESSAGE}, iif({_KNOWN}, {_RUN_AS}, '') FROM images i"
         " WHERE i.owner_id = ? AND i.image_ref = ? AND i.user_json IS NOT NULL",

@@ -1,7 +1,7 @@
-"""Whether the main thread of a listener works: it says so each second, by an eventfd of its own.
+"""Heartbeat of a listener's main thread: a write each second to an eventfd that the app parent checks.
 
-The app parent counts its own checks at which nothing was said, so that a machine that stood still
-ends no listener. Each role has a descriptor that no other has. Standard library only.
+The app parent counts its own checks without a beat, not seconds, so that a suspended machine
+ends no listener. No role has the descriptor of another. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 import time
 
 CHECK_S = 5.0
-SILENT_MAX = 6  # checks in a row without a word
+SILENT_MAX = 6  # checks in a row without a beat
 
 
 class Heartbeat:
-    """One listener's."""
+    """The heartbeat of one listener."""
 
     def __init__(self) -> None:
         self.descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -24,12 +24,12 @@ class Heartbeat:
         self.checked_at = 0.0
 
     def beat(self) -> None:
-        """In the listener: its main thread works."""
+        """In the listener: record that its main thread works."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_write(self.descriptor, 1)
 
     def is_silent(self, pid: int) -> bool:
-        """In the parent: whether that process has said nothing at SILENT_MAX checks in a row."""
+        """In the parent: whether SILENT_MAX checks in a row found no beat of this process."""
         now = time.monotonic()
         if pid != self.pid:
             self.pid, self.silent, self.checked_at = pid, 0, now

@@ -1,6 +1,6 @@
-"""Has agents forget the secrets of builds that have ended, however they did: also before they began.
+"""Have agents remove the secrets of builds that have ended, including builds that never began.
 
-The rows are what is left to do (domain/images/build_secrets.py), so a new worker continues where the
+The rows say what is left to do (domain/images/build_secrets.py), so a new worker continues where the
 former one died.
 """
 
@@ -17,11 +17,11 @@ from svc.helper.helper import Helper
 from svc.log import log
 from svc.worker import threads
 
-AGAIN_S = 30.0  # after an agent that could not be reached
+AGAIN_S = 30.0  # until the next attempt, if an agent could not be reached
 
 
 class SecretWatch:
-    """The builds that a thread is at, and when to try again for those that failed."""
+    """When to try again for each build whose secrets are not removed yet."""
 
     def __init__(self, helper: Helper) -> None:
         self.helper = helper
@@ -30,7 +30,7 @@ class SecretWatch:
         self.warned: set[str] = set()
 
     def begin(self) -> None:
-        """Start a thread for each build whose secrets are to be forgotten."""
+        """Start a thread for each build whose secrets are due to be removed."""
         left = build_secrets.ended()
         with self.lock:
             now = time.monotonic()

@@ -1,7 +1,8 @@
-"""Measures what users' disks hold, for administrators who asked: by the users' agents, a few at a time.
+"""Measure users' disk usage on an administrator's request: by the users' agents, a few at a time.
 
-An agent that was started for it ends with it, so that an overview of two hundred users never has more
-than AT_ONCE of them. The rows are the queue: a new worker continues where the former one died.
+An agent that was started for a measurement ends with it, so that an overview of two hundred users
+never needs more than AT_ONCE of them. The rows are the queue: a new worker continues where the former
+one died.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ AGAIN_S = 300.0  # for one whose result could not be kept: a full disk would hav
 
 
 class DiskWatch:
-    """Whom the threads are measuring."""
+    """The users whom the threads are measuring."""
 
     def __init__(self, helper: Helper) -> None:
         self.helper = helper
@@ -33,7 +34,7 @@ class DiskWatch:
         self.not_before: dict[int, float] = {}
 
     def begin(self) -> None:
-        """Start measurements while there is room; each thread goes on with the next one."""
+        """Start a measurement if there is room; its thread continues with the next one."""
         if len(self.measuring) < AT_ONCE and (found := self._next()):
             threads.start(self._measure, found)
 

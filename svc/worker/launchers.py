@@ -1,7 +1,7 @@
-"""The ends of launchers: who was started is waited for, and who ends by itself gets an event.
+"""Wait for the end of each running launcher, and record an event for one that ends by itself.
 
-By the events, the worker knows which launchers run; a pidfd of each, from its owner's agent, is polled by
-the worker's loop. Neither agent, shim nor Podman is asked again and again: one that runs costs nothing.
+The worker knows from the events which launchers run. Its loop polls a pidfd of each, which the owner's
+agent provides. Neither agent, shim nor Podman is polled, so a running launcher costs nothing.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from svc.helper.helper import Helper
 from svc.log import log
 from svc.worker import threads
 
-ENDED_S = 1.0  # the end of the workspace, or a stop that was asked for, is known by then
+ENDED_S = 1.0  # by then the end of the workspace, or a requested stop, is recorded
 END_RETRIES, END_PAUSE_S = 20, 0.1  # the shim reaps a moment after the process is gone
-RETRY_S = 30.0  # for one that could be neither watched nor asked for
+RETRY_S = 30.0  # for a launcher whose watch failed and whose end was not found
 RUNS_MAX = 4096  # descriptors; the service's limit is many times that
-NO_UID = -1  # of a caller that is used for helper calls only, which name the user
+NO_UID = -1  # the caller is used only for helper calls, which name the user
 
 
 class LauncherWatch:
-    """Waits for the ends of launchers; each owner's are asked for in a thread of its own."""
+    """Waits for the ends of launchers; a thread for each owner requests the pidfds."""
 
     def __init__(self, helper: Helper, poller: select.poll, wake: Callable[[], None]) -> None:
         self.helper, self.poller, self.wake = helper, poller, wake
         self.watches: dict[int, Run] = {}  # by pidfd
         self.new: queue.SimpleQueue[tuple[int, Run]] = queue.SimpleQueue()
-        self.tried: dict[int, float] = {}  # when, by the event of the start
-        self.owners: set[int] = set()  # whose agents are being asked
+        self.tried: dict[int, float] = {}  # time of the last attempt, by the event of the start
+        self.owners: set[int] = set()  # owners whose agents are being asked
         self.lock = threading.Lock()
 
     def begin(self) -> None:
-        """Have those watched that were started since; called from the polling thread."""
+        """Watch launchers that were started since the last call; called from the polling thread."""
         self._take_new()
         runs = launchers.started_runs()
         self._drop_all_but({run.event_id for run in runs})
@@ -59,7 +59,7 @@ class LauncherWatch:
             threads.start(self._watch, owner_id, found)
 
     def take_end(self, fd: int) -> bool:
-        """Handle a descriptor that is readable; whether it was one of a launcher."""
+        """Handle a readable descriptor; returns whether it was one of a launcher."""
         run = self.watches.pop(fd, None)
         if run is None:
             return False
@@ -97,7 +97,7 @@ class LauncherWatch:
                 try:
                     _, fd = self.helper.call_fd("launcher.watch_end", run.owner, arguments, rid=rid)
                     self.new.put((fd, run))
-                except (SvcError, OSError):  # OSError: no descriptor to be had
+                except (SvcError, OSError):  # OSError: no descriptor was available
                     self._note(run)  # most likely it has ended already
         finally:
             with self.lock:
@@ -119,4 +119,4 @@ class LauncherWatch:
         except SvcError as error:
             facts = {"workspace": run.workspace_id, "launcher": run.name, "code": error.code}
             log("worker", "the end of a launcher could not be noted", "warning", **facts)
-            return True  # it is tried again with the next look
+            return True  # the next round tries again

@@ -1,8 +1,8 @@
-"""What a user's disks hold of it: its store of images and containers, volumes, and its own file roots.
+"""Disk usage of a user: the store of images and containers, volumes, and the user's own file roots.
 
-Measured without Podman, so that an overview of many users starts none: the sizes of layers are in the
-store's lists, which are the user's own and untrusted, and the rest is counted in the file system, in
-the user's namespace, since containers have files of other ids.
+Measured without Podman, so that an overview of many users starts none. The sizes of layers come from
+the store's lists, which belong to the user and are untrusted. The rest is counted in the file system,
+in the user's namespace, since containers have files of other ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTAINERS_MAX = 10_000
 
 
 def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """{images,mapped,cache,containers,volumes,files}_bytes, `files` in the file roots, `complete`."""
+    """{images,mapped,cache,containers,volumes,files}_bytes, `files` (number in the roots), `complete`."""
     call.ends_idle_agent = True
     store = find_store(podman)
     with Namespace(podman.home, call) as namespace:
@@ -43,7 +43,7 @@ def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_store(podman: Podman) -> Store:
-    """The store that Podman uses; where it has not been asked yet, the one of its configuration by svc."""
+    """The store that Podman uses; before Podman was asked, the one that svc configures for it."""
     if podman.store is not None:
         return Store(*podman.store[1:])
     home = podman.home
@@ -52,12 +52,12 @@ def find_store(podman: Podman) -> Store:
 
 
 def own_roots(home: Home) -> list[str]:
-    """The file roots that are the user's alone: not those that an administrator gives to several."""
+    """The file roots that belong to this user alone, without those shared with other users."""
     return [path for name, path in home.roots.items() if name not in home.read_only]
 
 
 def of_images(store: Store) -> dict[str, int]:
-    """The bytes of the layers that images need, of copies for other ids, and of the build cache."""
+    """The bytes of the layers of named images, of copies for other ids, and of the build cache."""
     known = image_store.layers(store)
     named: set[str] = set()
     mapped: set[str] = set()
@@ -78,21 +78,21 @@ def _sum(layers: set[str], known: dict[str, Layer]) -> int:
 
 
 def writable_layers(store: Store) -> list[str]:
-    """The layers that the store's containers write into."""
+    """The ids of the writable layers of the store's containers."""
     rows = image_store.rows_of(f"{store.root}/{store.driver}-containers/containers.json")
     tops = [row["layer"] for row in rows if isinstance(row.get("layer"), str)]
     return [top for top in tops[:_CONTAINERS_MAX] if top.isalnum()]
 
 
 class _Counter:
-    """Measures directories until one time; `complete` while each was counted whole."""
+    """Measures directories until a deadline; `complete` as long as each was counted in full."""
 
     def __init__(self, namespace: Namespace, call: Call, until: float) -> None:
         self.namespace, self.call, self.until = namespace, call, until
         self.complete = True
 
     def measure(self, base: str, path: str, skip: str = "") -> Size:
-        """The size of a directory; nothing for one that does not exist."""
+        """The size of a directory; 0 for one that does not exist."""
         seconds = self.until - time.monotonic()
         if seconds <= 0:
             self.complete = False
@@ -109,7 +109,7 @@ class _Counter:
 
     def _ask(self, directory: int, path: bytes, seconds: float, skip: tuple[int, int]) -> Size:
         found = self.namespace.measure(directory, path, seconds=seconds, skip=skip)
-        if found is None:  # the user's own rights count what they may read
+        if found is None:  # without the namespace: count what the user may read
             return tree_size.measure(self.call, directory, path, seconds=seconds, skip=skip)
         return found
 

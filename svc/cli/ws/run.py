@@ -1,7 +1,7 @@
-"""`svc ws run`: a command in a workspace of its own, from the set-up to the deletion.
+"""`svc ws run`: a command in a new workspace, from the set-up to the deletion.
 
-Standard output is the command's alone: everything else is printed to standard error. Composed of
-what the single commands do; nothing here is known to the service as one piece of work.
+Standard output is the command's alone: everything else is printed to standard error. The client
+composes what the single commands do; the service does not know a run as one operation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-EXIT_BEFORE = 125  # of svc itself: the command did not begin, or its exit code is not known
+EXIT_BEFORE = 125  # an error of svc: the command did not begin, or its exit code is unknown
 EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 126, 127  # as those of podman run and of a shell
 BY_ITSELF = "container_exited"  # the reason of a workspace whose command has ended
-UNDER_WAY = ("queued", "running")  # of an operation
-CANCEL_S = 30  # for the end of a set-up that is cancelled
+UNDER_WAY = ("queued", "running")  # statuses of an operation that has not ended
+CANCEL_S = 30  # for a cancelled set-up to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SET_BY_RUN = ("--name", "--command", "--restart-on-boot")
 HELP = "svc ws run --help"
@@ -78,7 +78,7 @@ def run(args: Arguments) -> int:
     one = Run(args)
     before = {each: signal.getsignal(each) for each in SIGNALS}
     for each, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as under nohup
+        if handler is not signal.SIG_IGN:  # ignored signals stay ignored, as under nohup
             signal.signal(each, _interrupt)
     try:
         return one.exit_code()
@@ -88,7 +88,7 @@ def run(args: Arguments) -> int:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has come."""
+    """A signal arrived."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -100,16 +100,16 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 class Run:
-    """One run: the workspace of this name, and what is there of it so far."""
+    """One run: the name of its workspace, and what exists of it so far."""
 
     def __init__(self, args: Arguments) -> None:
         self.args, self.name = args, args.name
-        self.operation = ""  # the set-up, while it is not finished
+        self.operation = ""  # the id of the set-up until it has finished
         self.may_exist = False
         self.code = EXIT_BEFORE
 
     def exit_code(self) -> int:
-        """Run the command and clean up; the exit code."""
+        """Run the command and clean up; returns the exit code."""
         try:
             try:
                 self._carry_out()
@@ -119,7 +119,7 @@ class Run:
         except Interrupted as interrupted:
             self._end()
             return 128 + interrupted.number
-        except BrokenPipeError:  # nobody reads the output: it can only be ended
+        except BrokenPipeError:  # nobody reads the output: end the run
             self._end()
             raise
         return self.code
@@ -146,10 +146,10 @@ class Run:
         if not self.args.interactive:
             body["command"] = self.args.exec_command
             exec_command.note_unread(self.args.name, "svc ws run -i ...")
-        with _undisturbed():  # what has begun has to be known, so that it can be ended
+        with _undisturbed():  # a set-up that has begun must be known, to be cancelled
             try:
                 asked = ask(self.args, "POST", "/api/workspaces/setup", body)
-            except (Unreachable, BadAnswer):  # it may have been served
+            except (Unreachable, BadAnswer):  # the request may have been served
                 self.may_exist = True
                 raise
             self.may_exist = True
@@ -158,13 +158,13 @@ class Run:
             waiting.wait(self.args, asked, goes_on=False)
         except (Unreachable, BadAnswer):
             raise
-        except SvcError:  # of the set-up itself: nothing is left
+        except SvcError:  # the set-up itself failed: nothing is left
             self.may_exist = False
             raise
         self.operation = ""
 
     def _start(self) -> bool:
-        """Start it; False for a command that has ended by then."""
+        """Start the workspace; False if its command has ended already."""
         started = transport.request("POST", path_of(self.name, "/start"), b"{}")
         error = None if started.ok else started.error()
         if isinstance(error, ExitedAtOnce | MemoryTooSmall) and not self.args.interactive:
@@ -181,7 +181,7 @@ class Run:
         )
 
     def _print_output(self) -> None:
-        """Print what the command writes until it ends; what is lost of that does not end it."""
+        """Print what the command writes until it ends; an error of the stream does not end the run."""
         self.args.tail = self.args.launcher = None
         self.args.timestamps = False
         try:
@@ -212,7 +212,7 @@ class Run:
     # --- afterwards ---------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Delete the workspace, or say that it stays."""
+        """Delete the workspace, or note that it stays."""
         if not self.may_exist:
             return
         if self.args.rm:
@@ -228,10 +228,10 @@ class Run:
             output.note(f"{self.name} stays; to delete it: svc ws delete {self.name} --yes")
 
     def _end(self) -> None:
-        """Cancel its set-up, end its command, and with --rm delete it; what could not be ended is named."""
+        """Cancel the set-up, end the command, with --rm delete the workspace; note what was not ended."""
         if not self.may_exist:
             return
-        done = self.args.json = False  # what stdout has is complete
+        done = self.args.json = False  # stdout gets nothing more
         try:
             if self.operation:
                 self._cancel()
@@ -246,12 +246,12 @@ class Run:
             pass
         except SvcError as error:
             output.error(error)
-        finally:  # also when a second signal comes
+        finally:  # also if a second signal arrives
             if not done:
                 self._note_left()
 
     def _cancel(self) -> None:
-        """Cancel the set-up, and wait for its end."""
+        """Cancel the set-up and wait until it has ended."""
         where = f"/api/operations/{quote(self.operation)}"
         ask(self.args, "POST", f"{where}/cancel", {})
         Waiting(self.name, CANCEL_S).until(where, lambda one: text(one, "status") not in UNDER_WAY)
@@ -266,7 +266,7 @@ class Run:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals come after the block."""
+    """Defer signals until after the block."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -275,7 +275,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _code_of(result: dict[str, Any]) -> int:
-    """The exit code of a command that ran beside the template's."""
+    """The exit code of a command that ran beside the template's command."""
     if result.get("timed_out") is True:
         output.note(f"the command was killed after {EXEC_TIMEOUT_MAX_S} seconds")
         return exec_command.EXIT_TIMED_OUT

@@ -1,8 +1,8 @@
-"""Secrets of builds: handed to the owner's agent before the build is queued, forgotten after its end.
+"""Secrets of builds: passed to the owner's agent before the build is queued, removed after its end.
 
-The values pass through the process of the request and are kept by the agent alone. The database
-has only which builds have some: a row comes before them and goes after them, so that whatever was
-interrupted, the worker finds what is left.
+The values pass through the process of the request, and only the agent keeps them. The database
+has only which builds have secrets. A row is inserted before the agent gets them and deleted after it
+has removed them, so that the worker finds what is left after any interruption.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from svc.db.ids import after, now
 from svc.domain.principal import Caller
 
 BuildSecrets = Mapping[str, bytes]  # by id
-ORPHAN_S = 120  # after this time a build that is not queued will not be
+ORPHAN_S = 120  # a build that is not queued by then never will be
 
 _ENDED = """SELECT s.operation_id, s.owner_id
     FROM build_secrets s LEFT JOIN operations o ON o.id = s.operation_id
@@ -24,7 +24,7 @@ _ENDED = """SELECT s.operation_id, s.owner_id
 
 
 class Left(NamedTuple):
-    """A build that has ended, and whose secrets are not yet forgotten."""
+    """A build that has ended and whose secrets are not removed yet."""
 
     operation_id: str
     owner_id: int
@@ -41,18 +41,18 @@ def keep(caller: Caller, operation_id: str, secrets: BuildSecrets) -> None:
 
 
 def arguments(operation_id: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What image.build is told of them; None for a build without."""
+    """The argument of image.build about the secrets; None for a build without any."""
     ids = request.get("secrets")
     return {"operation": operation_id, "ids": ids} if ids else None
 
 
 def ended() -> list[Left]:
-    """The builds whose secrets are to be forgotten."""
+    """The builds whose secrets must be removed."""
     return [Left(*row) for row in database.execute_sql(_ENDED, (after(now(), -ORPHAN_S),)).fetchall()]
 
 
 def forget(caller: Caller, operation_id: str) -> None:
-    """Have the owner's agent remove them, and note that; raises what the agent does."""
+    """Have the owner's agent remove the secrets, then delete the row; raises the agent's error."""
     _send(caller, operation_id, {})
     with write():
         database.execute_sql("DELETE FROM build_secrets WHERE operation_id = ?", (operation_id,))

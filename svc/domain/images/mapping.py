@@ -1,7 +1,7 @@
-"""The copy of an image for `run_as`, before a container needs it: checked, made with progress, counted.
+"""Make the copy of an image that `run_as` needs before a container is created, with progress and quota.
 
-Podman copies the whole image for other user ids where the host cannot map them. The copy counts as part
-of its image, in `svc image overview` and in the quota, and goes with it.
+Podman copies the whole image for other user ids if the host cannot map them. The copy counts as part
+of its image, in `svc image overview` and in the quota, and is removed with it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from svc.limits import COPY_BYTES_PER_S, COPY_LEAST_S, COPY_MOST_S
 def ensure(
     caller: Caller, image_ref: str, run_as: dict[str, int] | None, report: Report | None = None
 ) -> None:
-    """Have the copy made that a container of this image with this `run_as` needs, if any; repeatable.
+    """Have the agent make the copy that a container of this image with this `run_as` needs, if any.
 
-    Raises ImageMissing, and QuotaExceeded and StorageFull before anything is written. A cancelled
-    copy leaves nothing.
+    May be repeated. Raises ImageMissing, and QuotaExceeded or StorageFull before anything is written.
+    A cancelled copy leaves nothing.
     """
     if not run_as:
         return
@@ -39,7 +39,7 @@ def ensure(
         options = {"on_progress": report.progress, "cancelled": report.cancelled}
     timeout_s = min(COPY_LEAST_S + size // COPY_BYTES_PER_S, COPY_MOST_S)
     caller.ask("image.map", arguments | {"copy": True}, timeout_s=timeout_s, **options)
-    images.inspect(caller, image_ref)  # it is larger now
+    images.inspect(caller, image_ref)  # updates its size in the row
 
 
 def _require_room(caller: Caller, size: int) -> None:

@@ -1,8 +1,8 @@
-"""The threads of a listener: the one that became free last gets the next request, and idle ones end.
+"""Threads of a listener: the one that became free last gets the next request, and idle ones end.
 
-A thread keeps a connection to the database, with its statements and pages 1.5 MB. The executor of
-the standard library wakes its threads in turn and keeps each for ever: a crowd would leave as
-many connections as it had threads, all kept warm by the next single client.
+A thread keeps a connection to the database: 1.5 MB with its statements and pages. The standard
+library's executor wakes its threads in turn and keeps each for ever. A crowd would leave as many
+connections as it had threads, and one later client would keep all of them in use.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from svc import heaps
 
-IDLE_S = 10.0  # then a thread ends; the last one stays
+IDLE_S = 10.0  # after this time without a job a thread ends; the last one stays
 
 
 class Job(NamedTuple):
-    """A call that a thread makes, and where its result goes."""
+    """A call for a thread to make, and the future of its result."""
 
     future: Future[Any]
     function: Callable[..., Any]
@@ -27,7 +27,7 @@ class Job(NamedTuple):
 
 
 class ThreadPool:
-    """As much of an executor as gunicorn uses, with a thread for each job that is under way.
+    """The part of an executor that gunicorn uses, with a thread for each running job.
 
     `at_end` is called in each thread that ends.
     """
@@ -36,11 +36,11 @@ class ThreadPool:
         self.at_end, self.idle_s = at_end, idle_s
         self.lock = threading.Lock()
         self.count = 0
-        self.idle: list[_Thread] = []  # the one that became free last is the last
-        self.waiting: deque[Job] = deque()  # while the system allows no more threads
+        self.idle: list[_Thread] = []  # in the order in which they became free
+        self.waiting: deque[Job] = deque()  # jobs, while the system allows no more threads
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Have a thread call it; RuntimeError when there is none, and the system allows none."""
+        """Call the function in a thread; RuntimeError if there is no thread and none can be started."""
         job = Job(Future(), function, arguments)
         with self.lock:
             if self.idle:
@@ -56,10 +56,10 @@ class ThreadPool:
         return job.future
 
     def shutdown(self, wait: bool = True) -> None:
-        """As an executor's, but nothing: the threads end with the process."""
+        """Do nothing, unlike an executor: the threads end with the process."""
 
     def free(self, thread: _Thread) -> None:
-        """The thread has done its job: it gets one that waits, or is idle."""
+        """Give a thread that has done its job a waiting one, or make it idle."""
         with self.lock:
             if self.waiting:
                 thread.take(self.waiting.popleft())
@@ -67,7 +67,7 @@ class ThreadPool:
                 self.idle.append(thread)
 
     def leave(self, thread: _Thread) -> bool:
-        """Whether a thread that was idle for long ends; not the last one, nor one that got a job just now."""
+        """Whether a thread idle for IDLE_S ends: not the last one, nor one that has just got a job."""
         with self.lock:
             if self.count == 1 or thread not in self.idle:
                 return False
@@ -77,26 +77,26 @@ class ThreadPool:
 
 
 class _Thread(threading.Thread):
-    """One of the pool's."""
+    """A thread of the pool."""
 
     def __init__(self, pool: ThreadPool, job: Job) -> None:
         super().__init__(name="request", daemon=True)
         self.pool = pool
         self.job = job
-        self.has_job = threading.Lock()  # locked while there is none
+        self.has_job = threading.Lock()  # locked while there is no job
 
     def take(self, job: Job) -> None:
-        """Give the thread, which is idle, a job."""
+        """Give this idle thread a job."""
         self.job = job
         self.has_job.release()
 
     def run(self) -> None:
-        """Do one job after the other."""
+        """Do one job after another."""
         while self.has_job.acquire(timeout=self.pool.idle_s) or self._stay():
             self._do()
 
     def _stay(self) -> bool:
-        """After a long time without a job: True when there is one again, False when the thread ends."""
+        """After IDLE_S without a job: True once there is one again, False if the thread ends."""
         ends = self.pool.leave(self)
         if ends:
             self.pool.at_end()
@@ -105,12 +105,12 @@ class _Thread(threading.Thread):
         return not ends and self.has_job.acquire()
 
     def _do(self) -> None:
-        """The next job; its result comes when the thread is free for another."""
+        """Do the job; its result is set once the thread is free for another."""
         job = self.job
-        del self.job  # nothing of it stays with an idle thread
+        del self.job  # an idle thread keeps no reference to it
         try:
             result = job.function(*job.arguments)
-        except BaseException as error:  # noqa: BLE001  as executors do: whoever looks at the result gets it
+        except BaseException as error:  # noqa: BLE001  as executors do: reading the result raises it
             self.pool.free(self)
             job.future.set_exception(error)
         else:

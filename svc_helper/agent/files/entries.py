@@ -1,8 +1,8 @@
 """Send all entries of a directory over the app's data stream: `fs.entries`, a conversation.
 
-For directories of many entries: they are read and sorted once, and each is written as the JSON
-that the API's clients get, so that a page's limits, and the app's own work on each row, do not
-count. What a line says is the same as the API makes of a row of `fs.list`; a test compares both.
+For directories of many entries: the agent reads and sorts them once, and writes each as the JSON
+that the API's clients get. This avoids the limits of a page, and the app's work on each row. A line
+has the same content as the API's record of a row of `fs.list`; a test compares both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import select
 import stat
 import time
-from _json import encode_basestring_ascii as quoted  # json's own, without its import
+from _json import encode_basestring_ascii as quoted  # the one that json uses, without importing json
 from functools import lru_cache
 
 from svc_helper.agent.calls import Call, Failure
@@ -21,7 +21,7 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes, path_text
 from svc_helper.wire.quick_typing import Any
 
-_LINES = 512  # between two writes
+_LINES = 512  # lines in one write
 _LINE = (
     '{"name": %s, "path": "%s", "utf8": %s, "type": "%s", "size": %d, "modified_at": %s, "mode": "%04o",'
     ' "target": %s, "owner": %s}\n'
@@ -30,12 +30,12 @@ _SECOND = 10**9
 
 
 def entries(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """`fs.entries`: progress {"total": names in it}, message {"go"}, {"entries": lines sent}.
+    """`fs.entries`: progress {"total": number of names}, message {"go"}, reply {"entries": lines sent}.
 
-    The order and the offset are those of `fs.list`. An entry that is removed meanwhile is left out.
+    Order and offset are those of `fs.list`. An entry that is removed meanwhile is left out.
     """
     path = path_bytes(args["path"])
-    with (  # the stream is closed before the reply is sent: its reader meets the end
+    with (  # the stream is closed before the reply is sent, so that its reader sees EOF
         beneath.closing(call.data_stream("output")) as stream,
         beneath.refusing(path),
         Namespace(podman.home, call) as namespace,
@@ -72,7 +72,7 @@ def _send(call: Call, lines: _Lines, names: list[bytes], stream: int) -> int:
 
 
 class _Lines:
-    """The lines of the entries of one directory."""
+    """Formats the lines of one directory's entries."""
 
     def __init__(self, namespace: Namespace, directory: int, path: bytes) -> None:
         self._namespace, self._directory = namespace, directory
@@ -80,7 +80,7 @@ class _Lines:
         self._owner = lru_cache(maxsize=64)(lambda uid: quoted(namespace.owners.text(uid)))
 
     def line(self, name: bytes) -> str:
-        """The line of one name, links not followed; empty if it does not exist."""
+        """The line for one name, without following links; empty if it does not exist."""
         try:
             status = self._namespace.stat(self._directory, name)
         except FileNotFoundError:
@@ -115,12 +115,12 @@ class _Lines:
 
 
 def _moment(mtime_ns: int) -> str:
-    """A file's time in JSON: RFC 3339 with milliseconds; null for a year outside 1 to 9999."""
+    """A file's time as JSON: RFC 3339 with milliseconds; null for a year outside 1 to 9999."""
     seconds = _second(mtime_ns // _SECOND)
     return f'"{seconds}.{mtime_ns % _SECOND // 10**6:03d}Z"' if seconds else "null"
 
 
-@lru_cache(maxsize=64)  # many files of a directory have the same
+@lru_cache(maxsize=64)  # many files of a directory share a second
 def _second(seconds: int) -> str:
     try:
         parts = time.gmtime(seconds)

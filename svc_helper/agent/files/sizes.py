@@ -1,4 +1,4 @@
-"""What measuring and removing a tree need of their caller, and what a measurement gives."""
+"""Types shared by the measurement and the removal of trees: the caller, and the size measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from svc_helper.wire.quick_typing import Any, NamedTuple, Protocol
 
 
 class Size(NamedTuple):
-    """Bytes on the disk, names, and whether everything was counted."""
+    """Bytes on the disk, number of names, and whether everything was counted."""
 
     bytes: int
     files: int
@@ -14,10 +14,10 @@ class Size(NamedTuple):
 
 
 class Caller(Protocol):
-    """What a long walk needs of its Call; namespace_program.py has another."""
+    """The part of a Call that a long walk uses; namespace_program.py implements it too."""
 
     def check(self) -> None:
-        """Raise an exception if nobody waits for the reply."""
+        """Raise an exception if nobody waits for the reply any more."""
 
     def progress(self, facts: dict[str, Any]) -> None:
         """Send a progress message."""

@@ -1,8 +1,9 @@
-"""The space that a tree of files takes on its disk, for figures: nothing is opened but directories.
+"""Measure the space that a tree of files takes on its disk; only directories are opened.
 
-Blocks are counted, not lengths, and a file with several names once. Other file systems below it are
-not entered, links not followed. A tree that is too large for the time, or changes meanwhile, gives
-what was found so far, marked as incomplete. Runs in the agent, or in the user's namespace.
+Blocks are counted, not lengths, and a file with several names once. Other file systems below the tree
+are not entered, and links are not followed. If the tree is too large, the time runs out, or something
+cannot be read, the result is what was found so far, marked as incomplete. Runs in the agent, or in the
+user's namespace.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from svc_helper.agent.files.sizes import Caller, Size
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _WITHIN = beneath.NO_XDEV | beneath.NO_SYMLINKS
 _ELSEWHERE = frozenset({errno.EXDEV, errno.ENOENT, errno.ENOTDIR, errno.ELOOP})  # a mount; gone or replaced
-_WAITING_MAX = 100_000  # directories in memory that are still to be read
-_NAMES_MAX = 500_000  # files with several names in memory
-_CHECK_EVERY = 256  # directories between two looks at the clock
-_BLOCK = 512  # bytes, of st_blocks on every file system
+_WAITING_MAX = 100_000  # unread directories kept in memory
+_NAMES_MAX = 500_000  # files with several names kept in memory
+_CHECK_EVERY = 256  # directories between two checks that the caller still waits
+_BLOCK = 512  # bytes; the unit of st_blocks on every file system
 
 
 def measure(
     caller: Caller, base: int, path: bytes, *, seconds: float, skip: tuple[int, int] = (0, 0)
 ) -> Size:
-    """The size of a directory below another one; raises OSError when it cannot be opened itself.
+    """The size of a directory below another one; raises OSError if that directory cannot be opened.
 
     `skip` is the device and inode of a directory that is not counted.
     """

@@ -1,7 +1,7 @@
-"""Secrets of builds: files in the user's runtime directory, there from the request to the end of its build.
+"""Secrets of builds: files in the user's runtime directory, kept from the request to the end of the build.
 
-`RUN --mount=type=secret,id=NAME` reads them. They are in memory (tmpfs), for this user alone, and in no
-argument, variable or log: everything else knows their ids. While such a step runs, Podman has a copy of
+`RUN --mount=type=secret,id=NAME` reads them. They are in memory (tmpfs), readable for this user alone,
+and in no argument, variable or log: everything else refers to them by their ids. While such a step runs, Podman has a copy of
 its own in the working container's directory of the user's store, which goes with the container.
 """
 
@@ -23,9 +23,9 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def keep(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Keep the secrets of one build, or with an empty list forget them; either may be repeated.
+    """Keep the secrets of one build, or remove them if the list is empty; either may be repeated.
 
-    The values come as the call's file, one behind the other, with the sizes of the list.
+    The values are concatenated in the call's file; the list has their ids and sizes.
     """
     directory = _directory(podman.home, args["operation"])
     fd = call.take_fd()
@@ -51,10 +51,10 @@ def keep(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths(home: Home, operation: str, ids: list[str]) -> dict[str, str]:
-    """The files of a build's secrets by id; raises Failure for one that is gone."""
+    """The paths of a build's secrets by id; raises Failure if one is gone."""
     found = {name: f"{_directory(home, operation)}/{name}" for name in ids}
     for name, path in found.items():
-        if not os.path.isfile(path):  # the host was restarted meanwhile
+        if not os.path.isfile(path):  # for instance, the host was rebooted meanwhile
             raise Failure("build", f"the secret {name} of this build is no longer there: build it again")
     return found
 
@@ -75,14 +75,14 @@ def _values(fd: int, sizes: list[int]) -> list[bytes]:
 
 
 def _end_builds(call: Call, directory: str) -> None:
-    """End build programs that still read them: of an agent that was killed, for a build cancelled since.
+    """End build programs that may still read them: left by a killed agent, for a build cancelled since.
 
-    One that is cleaning up after its build goes on.
+    A build program that is already cleaning up continues.
     """
     sign = os.fsencode(f'"{directory}/')
     for name in filter(str.isdecimal, os.listdir("/proc")):
-        with suppress(OSError):  # not ours, or ended
-            pidfd = os.pidfd_open(int(name))  # before the look, so that the signal goes to what was seen
+        with suppress(OSError):  # another user's process, or one that has ended
+            pidfd = os.pidfd_open(int(name))  # first, so that the signal goes to the process that was read
             try:
                 with open(f"/proc/{name}/cmdline", "rb") as file:
                     arguments = file.read().split(b"\0")
@@ -94,6 +94,6 @@ def _end_builds(call: Call, directory: str) -> None:
 
 
 def _forget(directory: str) -> None:
-    """Remove the files; raises OSError where they stay."""
+    """Remove the files; raises OSError if they cannot be removed."""
     with suppress(FileNotFoundError):
         shutil.rmtree(directory)

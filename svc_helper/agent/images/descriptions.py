@@ -1,4 +1,4 @@
-"""What Podman says of an image, checked: its id, digest, size and names."""
+"""Validate Podman's description of an image: its id, digest, size and names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from svc_helper.wire.quick_typing import Any
 
 
 def texts(untrusted: dict[str, Any], key: str) -> list[str]:
-    """The strings in a list; none where it is no list."""
+    """The strings in the list at this key; empty if it is not a list."""
     value = untrusted.get(key)
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 

@@ -1,7 +1,7 @@
 """The user that an image's programs run as: its `USER`, with the numbers from its own /etc/passwd.
 
-The files are read in the directories of the image's layers, without following links: they are as
-untrusted as the image, and belong to the user whom this process is.
+The files are read from the directories of the image's layers, without following links. They are as
+untrusted as the image, and belong to the user that this process runs as.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _FILE_MAX = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _ID_MAX = 2**32 - 2
-_KNOWN_MAX = 256  # images; more than a store has that workspaces are made from
+_KNOWN_MAX = 256  # images; more than workspaces of one store use
 
-_known: dict[str, dict[str, Any] | None] = {}  # by an image's id, which is that of its content
+_known: dict[str, dict[str, Any] | None] = {}  # by image id, which identifies the content
 
 
 def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[str, Any] | None:
-    """{name, uid, gid} of an image by Podman's description, each None if unknown; None for root."""
+    """{name, uid, gid} of an image, from Podman's description, each None if unknown; None for root."""
     config = untrusted_image.get("Config")
     spec = config.get("User") if isinstance(config, dict) else None
     if not isinstance(spec, str) or not spec.partition(":")[0].strip("0"):
@@ -46,7 +46,7 @@ def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[st
 
 
 def resolve(spec: str, passwd: str, group: str) -> dict[str, Any] | None:
-    """{name, uid, gid} of a `USER`, as Podman determines them; None for root."""
+    """{name, uid, gid} of a `USER` value, resolved as Podman does; None for root."""
     user, colon, of_group = spec.partition(":")
     entry = _entry(user, passwd, uid_at=2) or []
     name = entry[0] if entry else user
@@ -57,13 +57,13 @@ def resolve(spec: str, passwd: str, group: str) -> dict[str, Any] | None:
         found = _entry(of_group, group, uid_at=2)
         gid = _id(found[2]) if found else _id(of_group)
     elif gid is None and not entry and uid is not None:
-        gid = 0  # of a number without an account
+        gid = 0  # a numeric uid without an account
     is_name = _NAME.fullmatch(name) and not name.isdigit()
     return {"name": name if is_name else None, "uid": uid, "gid": gid}
 
 
 def _entry(requested: str, text: str, *, uid_at: int) -> list[str] | None:
-    """The fields of the first line with this name, or else with this number."""
+    """The fields of the first line with this name, else of the first with this number."""
     lines = [fields for line in text.splitlines() if len(fields := line.split(":")) > uid_at]
     named = (fields for fields in lines if fields[0] == requested)
     numbered = (fields for fields in lines if fields[uid_at] == requested)
@@ -75,7 +75,7 @@ def _id(text: str) -> int | None:
 
 
 def _databases(podman: Podman, call: Call, image_id: str) -> tuple[str, str] | None:
-    """The image's /etc/passwd and /etc/group, empty if missing; None while Podman does not tell its store."""
+    """The texts of /etc/passwd and /etc/group, empty if missing; None if Podman does not name its store."""
     try:
         place = store.find(podman, call)
     except Failure as failure:
@@ -90,7 +90,7 @@ def _databases(podman: Podman, call: Call, image_id: str) -> tuple[str, str] | N
 
 
 def _topmost(roots: Iterable[str], name: str) -> str:
-    """The text of /etc/NAME in the first layer that has it; empty for another kind, such as a whiteout."""
+    """The text of /etc/NAME in the first layer that has it; empty for another kind of file, as a whiteout."""
     for root in roots:
         try:
             return _read(root, name)
@@ -102,7 +102,7 @@ def _topmost(roots: Iterable[str], name: str) -> str:
 
 
 def _read(root: str, name: str) -> str:
-    """A regular file, reached without following a link."""
+    """The text of /etc/NAME below this root, without following links; empty unless a regular file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     directory = os.open(f"{root}/etc", flags | os.O_DIRECTORY)
     try:

@@ -1,9 +1,9 @@
-"""The copy of an image that Podman makes for other user ids, before a container needs it.
+"""Make Podman's copy of an image for other user ids before a container needs it.
 
-Where neither kernel nor storage driver can map the owners of a layer for an ordinary user, the first
-container with `run_as` makes Podman copy the whole image with other owners. It does so inside a create,
-without a word and without an end that could be asked for; here it is done by a Podman of its own, which
-can be watched and killed. Killed, it leaves a layer marked as incomplete, which the next Podman deletes.
+If neither kernel nor storage driver can map the owners of a layer for an ordinary user, the first
+container with `run_as` makes Podman copy the whole image with other owners. Podman does so inside a
+create, without progress and without a way to cancel it. Here a separate Podman does it, which can be
+watched and killed. Killed, it leaves a layer marked as incomplete, which the next Podman deletes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from svc_helper.agent.process import Process, start
 from svc_helper.wire.quick_typing import Any
 
 _EACH_S = 0.5  # between two reports
-_REMOVE_S = 120  # for the container, and a layer that is not complete
+_REMOVE_S = 120  # to remove the container, and an incomplete layer
 _OUTPUT_MAX = 64 * 1024
 
-_without_copy: set[str] = set()  # stores of which the driver maps ids: nothing is copied there
+_without_copy: set[str] = set()  # roots of stores whose driver maps ids, so that nothing is copied
 
 
 def map_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """With `copy` make the copy, else only say what it would take: {copy_bytes, copied}; 0 for nothing."""
+    """{copy_bytes, copied}: make the copy if `copy`, else only return its size; 0 if none is needed."""
     subid_ranges.require(podman.home)
     found = podman.ask(call, "GET", f"/images/{args['image']}/json")
     image_id = found.get("Id") if isinstance(found, dict) else None
@@ -45,7 +45,7 @@ def map_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     if not size or not args["copy"]:
         return {"copy_bytes": size, "copied": False}
     with locks.held(podman.home, call, "map", name):
-        if copy_bytes(place, image_id, args["run_as"]):  # not made meanwhile
+        if copy_bytes(place, image_id, args["run_as"]):  # nobody made it meanwhile
             _copy(podman, call, _Copy(place, name, image_id, args["run_as"], size))
     if copy_bytes(place, image_id, args["run_as"]):
         _without_copy.add(place.root)
@@ -54,7 +54,7 @@ def map_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def copy_bytes(place: Store, image_id: str, run_as: dict[str, int]) -> int:
-    """The size of a copy for these ids; 0 if the store has it, or needs none."""
+    """The size of a copy for these ids; 0 if the store has the copy already, or needs none."""
     if place.root in _without_copy or place.driver != "overlay":
         return 0
     record = next((row for row in store.records(place) if row.get("id") == image_id), {})
@@ -68,7 +68,7 @@ def copy_bytes(place: Store, image_id: str, run_as: dict[str, int]) -> int:
 
 
 def _is_mapped(row: dict[str, Any], run_as: dict[str, int]) -> bool:
-    """Whether a complete layer has these ids inside for the user outside, who is 0 in Podman's namespace."""
+    """Whether a layer is complete and maps these ids to the user, who has id 0 in Podman's namespace."""
     flags = row.get("flags")
     if isinstance(flags, dict) and flags.get("incomplete"):
         return False
@@ -80,7 +80,7 @@ def _is_mapped(row: dict[str, Any], run_as: dict[str, int]) -> bool:
 
 
 class _Copy:
-    """One copy: the store, the name of the container that makes Podman copy, and what is copied."""
+    """One copy: the store, the name of the container that makes Podman copy, and the image."""
 
     def __init__(self, place: Store, name: str, image_id: str, run_as: dict[str, int], size: int) -> None:
         self.name, self.place, self.size = name, place, size
@@ -90,7 +90,7 @@ class _Copy:
         self.command = ("/usr/bin/env", "podman", "create", *options, image_id, "true")
 
     def report(self, call: Call) -> None:
-        """Report as copied what the disk has less."""
+        """Report progress: what the free space of the disk has shrunk by counts as copied."""
         copied = self.free_before - store.free_bytes(self.place.root)
         current = max(0, min(copied, self.size))
         text = "copying the image for other user ids"
@@ -98,7 +98,7 @@ class _Copy:
 
 
 def _copy(podman: Podman, call: Call, copy: _Copy) -> None:
-    _remove(podman, copy.name)  # of an agent that was killed
+    _remove(podman, copy.name)  # left by an agent that was killed
     output = Output(_OUTPUT_MAX)
     try:
         fds = dict(enumerate((None, *output.writing)))
@@ -133,7 +133,7 @@ def remove_left(podman: Podman, call: Call, place: Store, name: str) -> None:
 
 
 def _watch(call: Call, copy: _Copy, process: Process, output: Output) -> int:
-    """Wait for the end, with reports; the exit status."""
+    """Wait for the process, reporting progress; returns its exit status."""
     while True:
         copy.report(call)
         events = {**dict.fromkeys(output.reading, select.POLLIN), process.pidfd: select.POLLIN}
@@ -145,7 +145,7 @@ def _watch(call: Call, copy: _Copy, process: Process, output: Output) -> int:
 
 
 def _remove(podman: Podman, name: str) -> None:
-    """Remove the container; Podman deletes layers that are not complete on the way."""
+    """Remove the container; Podman also deletes incomplete layers then."""
     argv = ["/usr/bin/env", "podman", "rm", "--force", "--ignore", name]
     fds = {0: None, 1: None, 2: None}
     start(argv, podman.home.environment, fds, setsid=True).finish(_REMOVE_S)
