@@ -136,6 +136,7 @@ EXEC_BODY_MAX = (
 ANSWER_MAX = 16 * 1024 * 1024  # that a client command reads; an escaped log of LOG_BYTES_MAX has 6 MiB
 COPY_LEAST_S, COPY_MOST_S = 300, 7200  # for the copy of an image: with its size, up to the verb's limit
 COPY_BYTES_PER_S = 4 * 1024 * 1024  # of a slow and busy disk
+COPY_QUESTION_S = 120  # for an agent to say what a copy takes; its Podman may be making another one
 ANSWER_WAIT_S = 150  # timeout of a client command: longer than the service's own except that of exec
 JSON_DEPTH_MAX = 32
 LIST_LIMIT_DEFAULT = 50

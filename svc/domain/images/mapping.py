@@ -15,7 +15,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.sizes import format_bytes
 from svc.errors import StorageFull
-from svc.limits import COPY_BYTES_PER_S, COPY_LEAST_S, COPY_MOST_S
+from svc.limits import COPY_BYTES_PER_S, COPY_LEAST_S, COPY_MOST_S, COPY_QUESTION_S
 
 
 def ensure(
@@ -29,7 +29,8 @@ def ensure(
     if not run_as:
         return
     arguments = {"image": image_ref, "run_as": run_as}
-    size = max(0, untrusted.get_number(caller.ask("image.map", arguments | {"copy": False}), "copy_bytes"))
+    found = caller.ask("image.map", arguments | {"copy": False}, timeout_s=COPY_QUESTION_S)
+    size = max(0, untrusted.get_number(found, "copy_bytes"))
     if not size:
         return
     _require_room(caller, size)

@@ -1,8 +1,9 @@
 """Secrets of builds: files in the user's runtime directory, kept from the request to the end of the build.
 
 `RUN --mount=type=secret,id=NAME` reads them. They are in memory (tmpfs), readable for this user alone,
-and in no argument, variable or log: everything else refers to them by their ids. While such a step runs, Podman has a copy of
-its own in the working container's directory of the user's store, which goes with the container.
+and in no argument, variable or log: everything else refers to them by their ids. While such a step
+runs, Podman has a copy in the working container's directory of the user's store, which goes with the
+container.
 """
 
 from __future__ import annotations

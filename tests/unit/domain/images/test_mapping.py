@@ -11,6 +11,7 @@ from svc.db.connect import database
 from svc.domain.images import mapping
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed, QuotaExceeded, StorageFull
+from svc.limits import COPY_QUESTION_S
 
 RUN_AS = {"uid": 1000, "gid": 100}
 SIZE = 8 * 2**30
@@ -55,6 +56,13 @@ def to_copy(far: FarEnd) -> None:
 def test_without_run_as_nothing_is_asked(ada: Caller, far: FarEnd) -> None:
     mapping.ensure(ada, IMAGE, None)
     assert far.verbs() == []
+
+
+def test_the_question_has_a_limit_of_its_own(ada: Caller, far: FarEnd) -> None:
+    """A listener's thread asks it, also while Podman makes another copy, which may take two hours."""
+    mapping.ensure(ada, IMAGE, RUN_AS)
+    question, copy = (call for call in far.calls if call.verb.name == "image.map")
+    assert question.timeout_s == COPY_QUESTION_S < copy.timeout_s
 
 
 def test_a_copy_that_is_there_costs_one_question(ada: Caller, far: FarEnd) -> None:
