@@ -104,6 +104,7 @@ class Run:
 
     def __init__(self, args: Arguments) -> None:
         self.args, self.name = args, args.name
+        self.id = args.name  # until it is known: another workspace may get the name
         self.operation = ""  # the id of the set-up until it has finished
         self.may_exist = False
         self.code = EXIT_BEFORE
@@ -119,7 +120,7 @@ class Run:
         except Interrupted as interrupted:
             self._end()
             return 128 + interrupted.number
-        except BrokenPipeError:  # nobody reads the output: end the run
+        except OSError:  # the output goes nowhere, as into a closed pipe or a full disk: end the run
             self._end()
             raise
         return self.code
@@ -132,7 +133,7 @@ class Run:
             self._take_code()
         elif began:
             request = {"command": self.args.exec_command, "timeout_s": EXEC_TIMEOUT_MAX_S}
-            self.code = _code_of(piping.run(path_of(self.name, "/exec/stream"), request))
+            self.code = _code_of(piping.run(path_of(self.id, "/exec/stream"), request))
 
     def _fail(self, error: SvcError) -> None:
         output.error(error)
@@ -154,6 +155,7 @@ class Run:
                 raise
             self.may_exist = True
             self.operation = text(asked.json(), "operation.id")
+            self.id = self.args.workspace = text(asked.json(), "operation.subject.id") or self.name
         try:
             waiting.wait(self.args, asked, goes_on=False)
         except (Unreachable, BadAnswer):
@@ -165,7 +167,7 @@ class Run:
 
     def _start(self) -> bool:
         """Start the workspace; False if its command has ended already."""
-        started = transport.request("POST", path_of(self.name, "/start"), b"{}")
+        started = transport.request("POST", path_of(self.id, "/start"), b"{}")
         error = None if started.ok else started.error()
         if isinstance(error, ExitedAtOnce | MemoryTooSmall) and not self.args.interactive:
             if isinstance(error, MemoryTooSmall):
@@ -198,7 +200,7 @@ class Run:
 
     def _take_code(self) -> None:
         """The exit code of the workspace's command, once it has ended."""
-        ended = Waiting(self.name).until(path_of(self.name), lambda one: text(one, "status") in ENDED)
+        ended = Waiting(self.id).until(path_of(self.id), lambda one: text(one, "status") in ENDED)
         record = ended.json()
         reason = text(record, "status_reason")
         if reason != BY_ITSELF:
@@ -236,9 +238,9 @@ class Run:
             if self.operation:
                 self._cancel()
             if self.args.rm:
-                ask_when_free(self.args, "DELETE", path_of(self.name), self.name)
+                ask_when_free(self.args, "DELETE", path_of(self.id), self.name)
             else:
-                ask_when_free(self.args, "POST", path_of(self.name, "/stop"), self.name, {})
+                ask_when_free(self.args, "POST", path_of(self.id, "/stop"), self.name, {})
             done = True
         except NotFound:
             done = True
@@ -254,7 +256,7 @@ class Run:
         """Cancel the set-up and wait until it has ended."""
         where = f"/api/operations/{quote(self.operation)}"
         ask(self.args, "POST", f"{where}/cancel", {})
-        Waiting(self.name, CANCEL_S).until(where, lambda one: text(one, "status") not in UNDER_WAY)
+        Waiting(self.id, CANCEL_S).until(where, lambda one: text(one, "status") not in UNDER_WAY)
 
     def _note_left(self) -> None:
         remedy = f"svc ws delete {self.name} --yes" if self.args.rm else f"svc ws stop {self.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -10,16 +11,20 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
-SETUP, START = "POST /api/workspaces/setup", "POST /api/workspaces/job/start"
-ONE, DELETE = "GET /api/workspaces/job", "DELETE /api/workspaces/job"
-WATCH, STREAM = "GET /api/operations/op-1", "GET /api/workspaces/job/logs/stream"
+from svc.cli.ws import piping
+
+SETUP, START = "POST /api/workspaces/setup", "POST /api/workspaces/ws-1/start"
+ONE, DELETE = "GET /api/workspaces/ws-1", "DELETE /api/workspaces/ws-1"
+WATCH, STREAM = "GET /api/operations/op-1", "GET /api/workspaces/ws-1/logs/stream"
 LINE = ("ws", "run", "--template", "python", "--name", "job")
 ENDED = b"event: end\ndata: {}\n\n"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 def operation(status: str, **more: Any) -> dict[str, Any]:
-    return {"id": "op-1", "kind": "setup", "status": status, "phase": "pulling", "progress": {}, **more}
+    subject = {"type": "workspace", "id": "ws-1", "name": "job"}
+    return {"id": "op-1", "kind": "setup", "subject": subject, "status": status, "phase": "pulling",
+            "progress": {}, **more}  # fmt: skip
 
 
 def record(status: str, **more: Any) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def test_a_signal_cancels_the_set_up(service: Service, svc: Svc) -> None:
     service.raw(WATCH, interrupt)
     service.answer(WATCH, operation("cancelled"))
     service.answer("POST /api/operations/op-1/cancel", operation("running"))
-    service.refuse(DELETE, 404, "not_found", "no workspace job")
+    service.refuse(DELETE, 404, "not_found", "no workspace ws-1")
     before = signal.getsignal(signal.SIGTERM)
     assert svc(*LINE, "--rm", "--quiet", "--", "train") == (143, "", "")
     assert service.sent[-3:] == ["POST /api/operations/op-1/cancel", WATCH, DELETE]
@@ -133,3 +138,32 @@ def test_a_signal_cancels_the_set_up(service: Service, svc: Svc) -> None:
 def test_usage(svc: Svc, line: list[str], message: str) -> None:
     done = svc(*LINE, *line)
     assert (done.code, message in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("options", [["--rm"], []])
+def test_output_that_cannot_be_written_leaves_nothing_running(
+    ready: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """As `svc ws run ... > file` on a full disk."""
+    piece = b'event: log\ndata: {"stream": "stdout", "text": "epoch 1"}\n\n'
+    ready.replies[STREAM].clear()
+    ready.raw(STREAM, HEAD + piece + ENDED)
+    ready.answer("POST /api/workspaces/ws-1/stop", record("stopped"))
+
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(piping, "write", full)
+    done = svc(*LINE, "--quiet", *options, "--", "train")
+    assert (done.code, done.err) == (1, "svc: No space left on device\n")
+    assert ready.sent[-1] == (DELETE if options else "POST /api/workspaces/ws-1/stop")
+
+
+def test_what_has_taken_its_name_is_another_workspace(ready: Service, svc: Svc) -> None:
+    """Deleted meanwhile, and its name given to another one: that one is neither waited for nor deleted."""
+    ready.replies[ONE].clear()
+    ready.refuse(ONE, 404, "not_found", "no workspace ws-1")
+    ready.refuse(DELETE, 404, "not_found", "no workspace ws-1")
+    done = svc(*LINE, "--rm", "--quiet", "--", "train")
+    assert (done.code, done.err) == (125, "svc: no workspace ws-1\n")
+    assert not [sent for sent in ready.sent if sent.startswith("DELETE /api/workspaces/job")]
