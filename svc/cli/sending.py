@@ -113,6 +113,11 @@ def _send_chunks(connection: _socket.socket, file: Any, moved: Callable[[int], o
             count = read(buffer)
         except OSError as error:
             raise _unreadable(error) from None
+        if count is None:  # nothing yet: shared with a program that made it non-blocking
+            import select
+
+            select.select([file], [], [])
+            continue
         connection.sendall(b"%X\r\n%b\r\n" % (count, bytes(buffer[:count])))
         if not count:
             return

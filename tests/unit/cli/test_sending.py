@@ -7,6 +7,7 @@ import io
 import os
 import select
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,24 @@ def test_what_has_no_length_goes_out_as_it_comes(service: Service) -> None:
     with open(reading, "rb") as file:
         sending.send(PATH, file, None, sending.TAR, moved=received)
     assert (service.last.body, moved) == (b"firstsecond", [5, 6])
+
+
+def test_input_that_does_not_block_is_waited_for(service: Service) -> None:
+    """As standard input that is shared with a program which made it non-blocking."""
+    service.answer(f"POST {PATH}", {})
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+
+    def write_later() -> None:
+        os.write(writing, b"late")
+        os.close(writing)
+
+    timer = threading.Timer(0.1, write_later)
+    timer.start()
+    with open(reading, "rb") as file:
+        sending.send(PATH, file, None, sending.TAR)
+    timer.join()
+    assert service.last.body == b"late"
 
 
 def test_nothing_to_send_has_a_length(service: Service) -> None:
