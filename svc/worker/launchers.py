@@ -65,6 +65,7 @@ class LauncherWatch:
             return False
         self.poller.unregister(fd)
         os.close(fd)
+        self.tried[run.event_id] = time.monotonic()  # begin() leaves it to the thread
         threads.start(self._ended, run)
         return True
 

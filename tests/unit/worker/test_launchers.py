@@ -108,6 +108,24 @@ def test_an_end_is_told_once(lab: str, far: FarEnd, watch: LauncherWatch) -> Non
     assert not watch.take_end(fd)
 
 
+@pytest.mark.allow_commands("sleep")
+def test_an_end_that_was_noticed_is_not_asked_about_beside_it(
+    lab: str, far: FarEnd, watch: LauncherWatch
+) -> None:
+    """A moment later it is known why it has ended, which may be that the workspace has."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        far.answers["launcher.watch_end"] = give(process)
+        wait_for(lambda: is_watching(watch))
+        watch.tried = {run: tried - watching.RETRY_S for run, tried in watch.tried.items()}  # long ago
+        process.kill()
+        ((fd, _),) = watch.poller.poll(30_000)
+    far.answers |= {"launcher.watch_end": "not_running", "launcher.list": "unavailable"}
+    assert watch.take_end(fd)
+    watch.begin()
+    wait_for(lambda: not watch.owners and "launcher.list" in far.verbs())
+    assert far.verbs() == ["launcher.watch_end", "launcher.list"]
+
+
 def test_one_that_ended_before_it_was_watched(lab: str, far: FarEnd, watch: LauncherWatch) -> None:
     far.answers["launcher.watch_end"] = "not_running"
     far.answers["launcher.list"] = {"launchers": [{"name": "web", "pid": None, **ENDED}]}
