@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.admin.command import as_owner, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
-from svc.errors import HostRefused, Unreachable
+from svc.errors import HostRefused, NotFound, Unreachable
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def disk(args: Arguments) -> int:
     if args.measure:
         measure(settings, args.users or [])
     found = as_owner(settings, read)
-    items = [item for item in found["items"] if not args.users or item["name"] in args.users]
+    items = chosen(found["items"], args.users or [])
     if args.json:
         output.raw(dumps(found | {"items": items, "total": len(items)}))
         return 0
@@ -63,6 +63,13 @@ def disk(args: Arguments) -> int:
     for item in items:
         explain(item)
     return 0
+
+
+def chosen(items: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    """The users of these names, all without one; raises NotFound."""
+    if unknown := sorted(set(names) - {item["name"] for item in items}):
+        raise NotFound(f"there is no user {unknown[0]}", hint="sudo svc admin list-users")
+    return [item for item in items if not names or item["name"] in names]
 
 
 def read() -> dict[str, Any]:

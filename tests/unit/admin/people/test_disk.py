@@ -56,6 +56,12 @@ def test_json_and_names(svc: Any, two: str) -> None:
     assert (found["total"], found["waiting"], found["sums"]["files_bytes"]) == (1, 0, 2 << 20)
 
 
+def test_a_name_that_nobody_has(svc: Any, two: str) -> None:
+    code, out, err = svc("disk", "ada", "typo")
+    assert (code, out) == (1, "")
+    assert "there is no user typo" in err
+
+
 def test_the_service_measures(svc: Any, two: str, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = svc("disk", "--measure")
     assert code == 1
