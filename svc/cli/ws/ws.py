@@ -27,7 +27,7 @@ from svc.cli.client import (
 )
 from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits, path, path_of
 from svc.errors import UsageError
-from svc.limits import IDLE_EXTEND_HOURS_MAX
+from svc.limits import COPY_MOST_S, IDLE_EXTEND_HOURS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def start(args: Arguments) -> int:
     """
 
     def one(name: str) -> int:
-        answer = ask(args, "POST", path_of(name, "/start"), {})
+        answer = ask(args, "POST", path_of(name, "/start"), {}, COPY_MOST_S)
         note_limits(answer.json())
         if not args.json and output.text(answer.json(), "status") == "stopped":  # a batch job
             sentence = "{name} has ended with exit code 0; its output: svc ws logs {name}"
@@ -166,7 +166,7 @@ def restart(args: Arguments) -> int:
     """
 
     def one(name: str) -> int:
-        answer = ask(args, "POST", path_of(name, "/restart"), {})
+        answer = ask(args, "POST", path_of(name, "/restart"), {}, COPY_MOST_S)
         note_limits(answer.json())
         return _show_started(args, answer)
 

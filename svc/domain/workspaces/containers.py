@@ -26,6 +26,15 @@ from svc.errors import EngineTimeout, EngineUnavailable, ImageMissing, NotFound
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 
 
+def copy_image(caller: Caller, workspace: Workspace) -> None:
+    """Have the copy of its image made that `run_as` needs, if any: before a state that has a deadline.
+
+    A missing image is left to create() and prepare(), which say the way out.
+    """
+    with contextlib.suppress(ImageMissing), engine_hints.completing(**names(caller, workspace)):
+        mapping.ensure(caller, workspace.image_ref, workspace.template.spec["run_as"])
+
+
 def create(caller: Caller, workspace: Workspace) -> None:
     """Create the container from the caller's own image, and note it in the row; never pulls.
 

@@ -123,6 +123,8 @@ def start(caller: Caller, before: Workspace) -> Workspace | None:
     if before.status == "failed" and leases.of(before.id):  # it may run, on the GPUs that it holds
         stop(caller, before, before.status_reason)
         before = states.find(caller, before.id)
+    if not before.container_id or before.stale:
+        containers.copy_image(caller, before)
     with numbers.holding() as work:
         claimed, devices = claim_start(before, work)
         with reserve.entitled():

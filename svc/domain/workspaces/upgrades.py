@@ -76,6 +76,9 @@ def _upgrade(caller: Caller, before: Workspace, new: Template, replace: bool, ex
     """Claim the row, act, and resolve the claim; a refusal gives the row its former status back."""
     if before.status in states.STEADY:
         _require_stopped(caller, before)
+        plan = _plan(before, new)
+        if plan.container == "replaced" and replace:
+            containers.copy_image(caller, plan.row)
     with numbers.holding() as work:
         with write():
             workspaces.require_version(before, expected)

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
+from svc.cli import transport
+from svc.limits import COPY_MOST_S
+
 
 def record(name: str = "demo", **more: Any) -> dict[str, Any]:
     """A workspace as the API tells of it."""
@@ -84,6 +87,23 @@ def test_start_and_stop(service: Service, svc: Svc, verb: str) -> None:
     assert service.last.json == {}
     assert svc("ws", verb, "demo", terminal=True).out == "demo is running.\n"
     assert svc("ws", verb, "demo", "--json").out == json.dumps(record()) + "\n"
+
+
+@pytest.mark.parametrize("verb", ["start", "restart"])
+def test_a_start_has_the_time_to_copy_an_image(
+    service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The first one makes the container, for which run_as may need a copy."""
+    sent, times = transport.request, []
+
+    def request(*parts: Any, **options: Any) -> transport.Answer:
+        times.append(options["wait_s"])
+        return sent(*parts, **options)
+
+    monkeypatch.setattr(transport, "request", request)
+    service.answer(f"POST /api/workspaces/demo/{verb}", record())
+    assert svc("ws", verb, "demo").code == 0
+    assert times == [COPY_MOST_S]
 
 
 def test_a_missing_image_is_told_with_the_way_out(service: Service, svc: Svc) -> None:

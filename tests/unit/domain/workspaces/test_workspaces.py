@@ -13,6 +13,7 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.workspaces import records, workspaces
 from svc.limits import STOP_GRACE_S
+from svc_helper.wire import protocol
 
 
 def column(name: str, workspace_id: str) -> Any:
@@ -163,6 +164,22 @@ def test_start_makes_the_container_at_the_first_start(ada: Caller, far: FarEnd, 
     assert record["started_at"]
     assert record["allowed_actions"] == ["stop", "restart", "exec", "rename", "logs", "delete"]
     assert column("container_id", workspace_id) == CONTAINER
+
+
+def test_an_image_is_copied_for_run_as_before_the_start_has_a_deadline(ada: Caller, far: FarEnd) -> None:
+    """The copy may take two hours; a state that something passes through ends after two minutes."""
+    template = make_template(ada.user_id, run_as={"uid": 1000, "gid": 100})
+    workspace_id = make_workspace(ada.user_id, template)
+    statuses = []
+
+    def copy(call: protocol.Call) -> dict[str, Any]:
+        if call.args["copy"]:
+            statuses.append(column("status", workspace_id))
+        return {"copy_bytes": 0 if statuses else 8, "copied": bool(statuses)}
+
+    far.answers["image.map"] = copy
+    assert workspaces.start(ada, "lab")["status"] == "running"
+    assert statuses == ["stopped"]
 
 
 def test_start_with_a_missing_image_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
