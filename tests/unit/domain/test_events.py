@@ -81,6 +81,17 @@ def test_a_workspaces_life(ada: Any) -> None:
     assert [row[0] for row in newly(place)].count("capacity.changed") == 1  # the newest stands for all
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "changed"), [("command_json", '["train"]', "command"), ("network", "lab", "network")]
+)
+def test_an_edit_of_what_the_container_is_made_with(ada: Any, column: str, value: str, changed: str) -> None:
+    ws = make_workspace(ada.id, make_template(ada.id), "lab")
+    place = events.newest()
+    for _ in range(2):
+        run(f"UPDATE workspaces SET {column} = ? WHERE id = ?", value, ws)
+    assert newly(place) == [("workspace.updated", "lab", {"changed": [changed]})]
+
+
 def test_operations_report_once_a_second(ada: Any) -> None:
     run(
         "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, created_at,"
