@@ -277,7 +277,8 @@ CREATE TABLE workspaces (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     started_at TEXT,
-    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER, last_error_json TEXT, network TEXT, command_json TEXT,
+    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER, last_error_json TEXT, network TEXT, command_json TEXT, delete_when_stopped INTEGER NOT NULL DEFAULT 0
+    CHECK (delete_when_stopped IN (0, 1)),
     UNIQUE (owner_id, name)
 ) STRICT;
 
@@ -328,6 +329,8 @@ CREATE INDEX tickets_owner ON tickets (user_id);
 CREATE INDEX tokens_owner ON tokens (user_id);
 
 CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
+
+CREATE INDEX workspaces_deleted_when_stopped ON workspaces (status_since) WHERE delete_when_stopped = 1;
 
 CREATE INDEX workspaces_health ON workspaces (health) WHERE health <> 'unknown';
 

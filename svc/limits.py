@@ -59,6 +59,7 @@ PORT_KINDS = ("http", "https", "tcp", "ssh", "postgres")
 PORT_USERS = {"ssh": "root", "postgres": "postgres"}  # kinds with a login, and the usual one
 
 # --- workspaces (specification, "Limits") --------------------------------------
+DELETE_AFTER_S = 10 * 60  # of a stopped workspace with delete_when_stopped, for its client to be first
 EXEC_TIMEOUT_DEFAULT_S = 300  # "`ws exec` default timeout"
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 

@@ -41,6 +41,7 @@ from svc.worker.launchers import LauncherWatch
 from svc.worker.licence import LicenceWatch
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
+from svc.worker.stopped import StoppedWatch
 from svc.worker.upkeep import Upkeep
 
 RECONCILE_S = 3.0  # while a row is unresolved
@@ -69,6 +70,7 @@ class Loop:
         self.gpus = GpuWatch()
         self.disk = DiskWatch(helper)
         self.secrets = SecretWatch(helper)
+        self.stopped = StoppedWatch(helper)
         self.licence = LicenceWatch()
         self.upkeep = Upkeep(settings.db)
         self.wait_s = RECONCILE_S
@@ -95,6 +97,7 @@ class Loop:
             self.licence.begin,
             self.disk.begin,
             self.secrets.begin,
+            self.stopped.begin,
         )
         while not self.stopping:
             self.wait_s = RECONCILE_S

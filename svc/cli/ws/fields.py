@@ -59,6 +59,7 @@ FIELDS = (
     ("IDLE SINCE", "idle.since", when),
     ("KEPT UNTIL", "idle.keep_until", when),
     ("RESTART ON BOOT", "restart_on_boot", plain),
+    ("DELETE WHEN STOPPED", "delete_when_stopped", plain),
     ("CREATED", "created_at", when),
     ("UPDATED", "updated_at", when),
     ("STARTED", "started_at", when),

@@ -1,7 +1,7 @@
 """`svc ws run`: a command in a new workspace, from the set-up to the deletion.
 
 Standard output is the command's alone: everything else is printed to standard error. The client
-composes what the single commands do; the service does not know a run as one operation.
+composes what the single commands do; the service knows only that the workspace of --rm must not stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def run(args: Arguments) -> int:
 
     --rm deletes the workspace afterwards; the files of /work stay. Without --rm it
     stays, stopped: svc ws logs prints the output again. A workspace without --name is
-    named run- and eight characters.
+    named run- and eight characters. Should svc itself be killed, the service deletes that of
+    --rm ten minutes after its command has ended, except with -i.
 
     With -i standard input is passed on, and the command runs beside that of the template,
     as svc ws exec -i runs one: for 600 seconds at most, and a restart of the service ends
@@ -147,6 +148,8 @@ class Run:
         if not self.args.interactive:
             body["command"] = self.args.exec_command
             exec_command.note_unread(self.args.name, "svc ws run -i ...")
+        if self.args.rm:
+            body["delete_when_stopped"] = True  # in case this process is killed
         with _undisturbed():  # a set-up that has begun must be known, to be cancelled
             try:
                 asked = ask(self.args, "POST", "/api/workspaces/setup", body)

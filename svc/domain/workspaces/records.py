@@ -57,6 +57,7 @@ PLAIN_FIELDS = {
     "display_name": "w.display_name",
     "network": "w.network",
     "restart_on_boot": "json(iif(w.restart_on_boot, 'true', 'false'))",
+    "delete_when_stopped": "json(iif(w.delete_when_stopped, 'true', 'false'))",
 }
 _PLAIN = ", ".join(f"'{name}', {sql}" for name, sql in PLAIN_FIELDS.items())
 _RECORD = f"""json_object(

@@ -324,13 +324,18 @@ def stop(
     return records.one(workspace.id)
 
 
-def delete(caller: Caller, ref: str, *, owner: str | None = None, expected: Expected = None) -> None:
+def delete(
+    caller: Caller, ref: str, *, owner: str | None = None, expected: Expected = None, since: str = ""
+) -> None:
     """Delete a workspace, or an administrator's `owner`'s; one that runs is stopped first.
 
-    A missing container is fine. Raises OperationInProgress while it starts or stops, PreconditionFailed.
+    A missing container is fine. The worker gives `since`, as in stop(). Raises OperationInProgress
+    while it starts or stops, PreconditionFailed.
     """
     caller = caller.patiently()
     workspace = states.find(caller, ref, owner)
+    if since and workspace.status_since != since:
+        return
     require_version(workspace, expected)
     runs = workspace.status == "running" or _runs_unseen(caller, workspace)
     detail = {"owner": workspace.owner, "name": workspace.name, "running": runs}

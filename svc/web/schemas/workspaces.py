@@ -11,6 +11,7 @@ from svc.domain.workspaces.records import ALLOWED_ACTIONS
 from svc.limits import (
     ACCESS_HOST,
     ACCESS_OWNER,
+    DELETE_AFTER_S,
     DISPLAY_NAME_MAX,
     EXEC_BODY_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
@@ -77,6 +78,9 @@ class WorkspaceCreate(WorkspacePatch):
         fields.Nested(PortAdd), validate=validate.Length(max=PORTS_PER_WORKSPACE),
         metadata={"description": "in addition to those of the template"},
     )  # fmt: skip
+    delete_when_stopped = Flag(
+        metadata={"description": f"it is deleted once it has been stopped for {DELETE_AFTER_S // 60} minutes"}
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def each_port_once(self, data: dict[str, Any], **_: Any) -> None:
@@ -283,6 +287,7 @@ class Workspace(Schema):
         metadata={"description": "of the owner's, on which it has its own name; null for none"},
     )
     restart_on_boot = fields.Boolean()
+    delete_when_stopped = fields.Boolean()
     exit_code = fields.Integer(allow_none=True)
     created_at = fields.DateTime()
     updated_at = fields.DateTime()

@@ -48,7 +48,7 @@ def test_from_the_set_up_to_the_deletion(ready: Service, svc: Svc) -> None:
     assert done == (5, "", "")
     assert ready.requests[0].json == {
         "name": "job", "template": "python", "resources": {"memory_bytes": 2**30},
-        "command": ["train", "--rm"],
+        "command": ["train", "--rm"], "delete_when_stopped": True,
     }  # fmt: skip
     assert ready.sent[-1] == DELETE
 
@@ -56,6 +56,7 @@ def test_from_the_set_up_to_the_deletion(ready: Service, svc: Svc) -> None:
 def test_without_rm_it_stays(ready: Service, svc: Svc) -> None:
     done = svc(*LINE, "--", "train")
     assert (done.code, DELETE in ready.sent) == (5, False)
+    assert "delete_when_stopped" not in ready.requests[0].json
     assert done.err.endswith("svc: job stays; to delete it: svc ws delete job --yes\n")
 
 
