@@ -16,7 +16,7 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import history, templates
 from svc.domain.workspaces import idle, launchers, reconcile_rules, workspaces
-from svc.worker import boots
+from svc.worker import boots, stopped
 
 GROWING = ("audit", "events", "operations", "workspaces", "template_revisions", "templates", "images")
 PARTIAL = (  # of few rows
@@ -32,6 +32,7 @@ ROUND: dict[str, Callable[[], object]] = {
     "running workspaces": reconcile_rules.running,
     "one owner's rows": lambda: reconcile_rules.rows(1),
     "starts after a reboot": lambda: boots.due("2026-01-01"),
+    "stopped ones to delete": lambda: stopped.due("2026-01-01T00:00:00.000Z"),
     "running launchers": launchers.started_runs,
     "idle policies": idle.watched,
     "who has become active": idle.forget_ended,
