@@ -6,48 +6,25 @@ import hashlib
 import re
 import shlex
 import ssl
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from browser.chromium import Driver
 from browser.signing_in import sign_in
 from browser.test_first_workspace import from_the_form_to_the_output
+from e2e.host_copies import Host, copied
 from e2e.installation import ROOT
 from e2e.sshd import listens
 
 PORT = 24680
 PASSWORD = "seven quiet herons over mud\n"
 
-Host = Callable[..., str]
-
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """host(*argv, stdin=) runs a command as root on a copy of this host; its output."""
-    copy = subprocess.Popen(
-        [ROOT / "tests/browser/copied_host", tmp_path_factory.mktemp("host")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert copy.stdin
-    assert copy.stdout
-    try:
-        assert copy.stdout.readline() == "ready\n"
-        first = Path(f"/proc/{copy.pid}/task/{copy.pid}/children").read_text().split()[0]
-        enter = ["nsenter", "--mount", "--pid", "--target", first]
-
-        def run(*argv: str, stdin: str = "") -> str:
-            done = subprocess.run([*enter, *argv], input=stdin, capture_output=True, text=True, timeout=170)
-            assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-            return done.stdout
-
-        yield run
-    finally:
-        copy.stdin.close()
-        copy.wait(30)
+    with copied(tmp_path_factory.mktemp("host")) as copy:
+        yield copy
 
 
 @pytest.fixture(scope="module")
