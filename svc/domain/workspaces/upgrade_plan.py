@@ -231,9 +231,10 @@ def container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, 
     if not parts or not workspace.container_id:
         return columns
     if workspace.started_at is not None and not patch.get("replace_container"):
+        afterwards = "; edit the variables after that" if "env" in patch else ""
         raise ReplacementRequired(
             f"{workspace.name} needs a new container for that: what was installed in the present one is lost;"
-            " the files of /work stay",
+            f" the files of /work stay{afterwards}",
             hint=_edit_again(workspace.name, patch),
             details={"parts": parts},
         )
@@ -241,8 +242,11 @@ def container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, 
 
 
 def _edit_again(name: str, patch: dict[str, Any]) -> str:
-    """The command that makes the same edit, and takes what it costs."""
+    """The command that makes the same edit, and takes what it costs; without values of variables.
+
+    They may be secrets, and a hint is printed, also into the log of a job.
+    """
     if patch.keys() <= {"network", "replace_container"}:
         return f"svc ws edit {name} --network {patch['network'] or 'none'} --replace-container"
-    whole = json.dumps({**patch, "replace_container": True}, ensure_ascii=False)
-    return f"svc ws edit {name} --file - <<< {shlex.quote(whole)}"
+    again = {key: value for key, value in patch.items() if key != "env"} | {"replace_container": True}
+    return f"svc ws edit {name} --file - <<< {shlex.quote(json.dumps(again, ensure_ascii=False))}"

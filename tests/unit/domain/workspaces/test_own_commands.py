@@ -65,6 +65,15 @@ def test_what_has_run_is_replaced_only_when_that_is_said(ada: Caller, far: FarEn
     assert created.args["command"] == patch["command"]
 
 
+def test_a_refused_edit_does_not_print_variables(ada: Caller, make: Make) -> None:
+    make(**HAS_RUN)
+    patch = {"command": ["true"], "env": [{"name": "KEY", "value": "s3cret"}], "idle_policy": None}
+    with pytest.raises(errors.ReplacementRequired, match="edit the variables after that") as raised:
+        workspaces.edit(ada, "job", patch)
+    assert "s3cret" not in f"{raised.value.hint} {raised.value.message}"
+    assert '"command": ["true"]' in raised.value.hint
+
+
 def test_the_same_command_under_another_title_keeps_the_container(ada: Caller, make: Make) -> None:
     job = make(**HAS_RUN)
     assert workspaces.edit(ada, "job", {"command": SERVE})["command"] == SERVE
