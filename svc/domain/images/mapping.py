@@ -18,19 +18,24 @@ from svc.errors import StorageFull
 from svc.limits import COPY_BYTES_PER_S, COPY_LEAST_S, COPY_MOST_S, COPY_QUESTION_S
 
 
+def needed_bytes(caller: Caller, image_ref: str, run_as: dict[str, int] | None) -> int:
+    """The size of the copy that a container of this image with this `run_as` needs; 0 if none is missing."""
+    if not run_as:
+        return 0
+    arguments = {"image": image_ref, "run_as": run_as, "copy": False}
+    found = caller.ask("image.map", arguments, timeout_s=COPY_QUESTION_S)
+    return max(0, untrusted.get_number(found, "copy_bytes"))
+
+
 def ensure(
     caller: Caller, image_ref: str, run_as: dict[str, int] | None, report: Report | None = None
 ) -> None:
-    """Have the agent make the copy that a container of this image with this `run_as` needs, if any.
+    """Have the copy made that a container of this image with this `run_as` needs, if any; repeatable.
 
-    May be repeated. Raises ImageMissing, and QuotaExceeded or StorageFull before anything is written.
-    A cancelled copy leaves nothing.
+    Raises ImageMissing, and QuotaExceeded and StorageFull before anything is written. A cancelled
+    copy leaves nothing.
     """
-    if not run_as:
-        return
-    arguments = {"image": image_ref, "run_as": run_as}
-    found = caller.ask("image.map", arguments | {"copy": False}, timeout_s=COPY_QUESTION_S)
-    size = max(0, untrusted.get_number(found, "copy_bytes"))
+    size = needed_bytes(caller, image_ref, run_as)
     if not size:
         return
     _require_room(caller, size)
@@ -39,7 +44,8 @@ def ensure(
         report.phase("copying")
         options = {"on_progress": report.progress, "cancelled": report.cancelled}
     timeout_s = min(COPY_LEAST_S + size // COPY_BYTES_PER_S, COPY_MOST_S)
-    caller.ask("image.map", arguments | {"copy": True}, timeout_s=timeout_s, **options)
+    arguments = {"image": image_ref, "run_as": run_as, "copy": True}
+    caller.ask("image.map", arguments, timeout_s=timeout_s, **options)
     images.inspect(caller, image_ref)  # updates its size in the row
 
 

@@ -14,7 +14,7 @@ from svc.db.held import numbers
 from svc.db.ids import new_id, now
 from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
-from svc.domain.images import images
+from svc.domain.images import images, mapping
 from svc.domain.images import requests as image_requests
 from svc.domain.licence import gate
 from svc.domain.pages import Page
@@ -60,9 +60,10 @@ def create(
 ) -> dict[str, Any]:
     """Create a stopped workspace from an enabled template; nothing is pulled.
 
-    With the image in the caller's store its container is created now, otherwise at the
-    first start. A set-up, which may run twice, gives a `workspace_id`, of which an
-    existing workspace is returned, and the template's `revision` at its request.
+    With the image in the caller's store, also as a copy that its `run_as` needs, its container is
+    created now, otherwise at the first start. A set-up, which may run twice, gives a
+    `workspace_id`, of which an existing workspace is returned, and the template's `revision` at
+    its request.
     Raises LicenseRequired, LicenseLimit, NameTaken, NotFound, TemplateDisabled, ValidationFailed.
     """
     caller = caller.patiently()
@@ -77,6 +78,8 @@ def create(
     columns = columns_of(template, request)
     # Before anything is written: an unavailable Podman leaves nothing behind.
     present = images.present(caller, template.image_ref)
+    if present and mapping.needed_bytes(caller, template.image_ref, template.spec["run_as"]):
+        present = False  # a copy may take hours, and `creating` has a deadline of minutes
     with numbers.holding() as work:
         if workspace is None:
             columns["work"] = work

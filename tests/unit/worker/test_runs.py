@@ -153,6 +153,7 @@ def test_a_set_up_copies_the_image_for_run_as(ada: Caller, far: FarEnd) -> None:
         False,
         True,
         False,
+        False,
     ]
     texts = [line["text"] for line in operations.log(ada, record["id"])["lines"]]
     assert texts[-2:] == ["copying", "creating"]

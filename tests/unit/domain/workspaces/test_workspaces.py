@@ -182,6 +182,18 @@ def test_an_image_is_copied_for_run_as_before_the_start_has_a_deadline(ada: Call
     assert statuses == ["stopped"]
 
 
+def test_a_create_leaves_the_copy_for_run_as_to_the_first_start(ada: Caller, far: FarEnd) -> None:
+    """It may take two hours, and `creating` ends after two minutes."""
+    make_template(ada.user_id, "own", run_as={"uid": 1000, "gid": 100})
+    far.answers["image.map"] = lambda call: {"copy_bytes": 8, "copied": call.args["copy"]}
+    record = workspaces.create(ada, {"name": "lab", "template": "own"})
+    assert (record["status"], record["image_status"]) == ("stopped", "ready")
+    assert [call.args["copy"] for call in far.calls if call.verb.name == "image.map"] == [False]
+    assert "ctr.create" not in far.verbs()
+    assert workspaces.start(ada, "lab")["status"] == "running"
+    assert "ctr.create" in far.verbs()
+
+
 def test_start_with_a_missing_image_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = MISSING
     make_workspace(ada.user_id, template)
