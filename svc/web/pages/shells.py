@@ -87,6 +87,7 @@ PAGES = (
         "admin_quotas", ("/admin/quotas",), "Quotas", "admin.html", "svc api GET /api/admin/quotas",
         "admin-users",
     ),
+    Page("admin_disk", ("/admin/disk",), "Disks", "admin.html", "sudo svc admin disk", "admin-users"),
     Page(
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
         "template_review.html", "svc template list --review", "admin-templates",

@@ -89,12 +89,45 @@ def quotas() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def disk(name: str, *gib: float, hours: float | None = 12, **more: Any) -> dict[str, Any]:
+    """What a user's disks hold: GiB in the order of the columns; without them it was never measured."""
+    keys = ("images", "mapped", "cache", "containers", "volumes", "files")
+    amounts: list[int | None] = [int(amount * GIB) for amount in gib] if gib else [None] * len(keys)
+    return {
+        "name": name, **{f"{key}_bytes": amount for key, amount in zip(keys, amounts, strict=True)},
+        "total_bytes": sum(int(amount * GIB) for amount in gib) if gib else None,
+        "files": 51_204 if gib else None, "complete": True if gib else None,
+        "quota_image_bytes": 60 * GIB, "measured_at": ago(hours=hours or 0) if gib else None,
+        "waiting": False, "error": None,
+    } | more  # fmt: skip
+
+
+def disks(*users: dict[str, Any]) -> dict[str, Any]:
+    """The list of these users, or of some in all states."""
+    items = list(users) or [
+        disk("emmy", 80.4, 12, 6.5, 3.2, 0, 410, quota_image_bytes=None),
+        disk("ada", 41, 0, 2.2, 0.04, 1, 96.5),
+        disk("hedy", 12, 0, 0, 0, 0, 30, complete=False),
+        disk("katherine", 8.5, 0, 0.5, 0, 0, 2, hours=60, error="the agent did not answer in 600 s"),
+        disk("radia", 3, 0, 0, 0, 0, 1, waiting=True),
+        disk("alan"),
+    ]
+    keys = [key for key in items[0] if key.endswith("_bytes") and not key.startswith("quota")]
+    measured = [item["measured_at"] for item in items if item["measured_at"]]
+    return page(items) | {
+        "sums": {key: sum(item[key] or 0 for item in items) for key in keys},
+        "waiting": sum(item["waiting"] for item in items),
+        "oldest_measured_at": min(measured, default=None),
+    }
+
+
 def administrator(canned: Canned) -> None:
     """Have grace, an administrator, signed in, and the administration's answers."""
     canned.answers |= {
         "GET /api/auth/session": GRACE,
         "GET /api/admin/users": page(accounts()),
         "GET /api/admin/quotas": page(quotas()),
+        "GET /api/admin/disk": disks(),
         "GET /api/servers/hardware": hardware(),
         "GET /api/images/allowlist": {"items": allowlist()},
         "GET /api/admin/audit": audit(),

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from browser.admin import records
-from browser.admin.records import administrator
+from browser.admin.records import HOSTILE, administrator
 from browser.canned import Canned
 from browser.records import page
 from browser.states import State
 from browser.workspaces.states import press
 
 USERS, QUOTAS, CAPACITY = "GET /api/admin/users", "GET /api/admin/quotas", "GET /api/workspaces/capacity"
+DISK = "GET /api/admin/disk"
 ALLOWLIST, AUDIT, HOST = "GET /api/images/allowlist", "GET /api/admin/audit", "GET /api/admin/host"
 ROW = "#screen tbody tr"
 MENU = press("[data-id=ada] [data-key=more]")
@@ -80,6 +81,13 @@ def _wrong(canned: Canned) -> None:
     canned.refuse("PATCH /api/users/ada", 422, "validation_failed", "display_name: no", fields=[field])
 
 
+def _closed(canned: Canned) -> None:
+    changed((DISK, records.disks(*MEASURED)))(canned)
+    canned.refuse(
+        "POST /api/admin/disk/measure", 503, "storage_full", "the disk is full", hint="sudo svc admin doctor"
+    )
+
+
 def _no_reports(canned: Canned) -> None:
     administrator(canned)
     for name in ("host", "backups", "recovery-sets"):
@@ -95,6 +103,12 @@ def _broken(canned: Canned) -> None:
     canned.answers[HOST] = records.report(records.findings(), hours=50)
 
 
+MEASURED = (records.disk("ada", 41, 0, 2.2, 0.04, 1, 96.5), records.disk("radia", 3, 0, 0, 0, 0, 1))
+NOT_MEASURED = records.disks(records.disk("ada"), records.disk("alan"))
+NOBODY = NOT_MEASURED | page([])
+ODD = records.disks(
+    records.disk("ada", 1, 0, 0, 0, 0, 2**20, error=f"{HOSTILE} {'W' * 200}"), records.disk("x" * 32)
+)
 MANY = page([records.account(f"user-{number:04}") for number in range(450)])
 NO_GPUS = records.gpus() | {"gpus": []}
 NEW = page([]) | {"limit": 50}
@@ -138,6 +152,15 @@ STATES: dict[str, State] = {
     "quotas remove": State(
         "/admin/quotas", ROW, administrator, press("[data-id=course-2025] [data-key=remove]")
     ),
+    "disk": State("/admin/disk", ROW, administrator),
+    "disk loading": State("/admin/disk", ".skel", held(DISK)),
+    "disk not read": State("/admin/disk", "#screen .notice", unread(DISK)),
+    "disk no permission": State("/admin/disk", SAID),
+    "disk not measured": State("/admin/disk", ".empty", changed((DISK, NOT_MEASURED))),
+    "disk nobody": State("/admin/disk", ".empty", changed((DISK, NOBODY))),
+    "disk none like that": State("/admin/disk?q=nobody", "[data-none]:not([hidden])", administrator),
+    "disk hostile": State("/admin/disk", ROW, changed((DISK, ODD))),
+    "disk measure refused": State("/admin/disk", ROW, _closed, press("[data-key=measure]")),
     "gpus": State("/admin/gpus", ROW, gpus),
     "gpus loading": State("/admin/gpus", ".skel", held(CAPACITY)),
     "gpus not read": State("/admin/gpus", "#screen .notice", unread(CAPACITY)),

@@ -20,11 +20,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 GRACE = "tsw-grace"
-PAGES = ("users", "quotas", "gpus", "registries", "audit", "host")
+PAGES = ("users", "quotas", "disk", "gpus", "registries", "audit", "host")
 # What an administrator may run at any time: it reads.
 READS = (
     "svc api GET", "svc image allowlist", "svc servers hardware", "svc ws capacity", "svc ws list",
-    "sudo svc admin registry list",
+    "sudo svc admin registry list", "sudo svc admin disk",
 )  # fmt: skip
 
 Visit = Callable[[str, str], Driver]

@@ -1,0 +1,102 @@
+// What each user's disks hold, as the user's own agent measured it, with the sums; and to have it measured again.
+import { call } from '../frame/api.js';
+import { startAdmin } from './page.js';
+import { deed, isShown, refreshSoon } from '../shared/page.js';
+import { command, element, find, replace, setAttribute } from '../frame/dom.js';
+import { isAway } from '../frame/frame.js';
+import { rowsOfDisk, sumsRow } from './disk_row.js';
+import { setLine } from '../frame/line.js';
+import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, tableOf } from '../shared/tables.js';
+import { counted, sizeWords, time } from '../frame/words.js';
+
+const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], ['Volumes', 'r'], ['Files', 'r'], ['Image quota', 'r'], ['Measured']];
+const FILTERS = { all: 'All', part: 'Incomplete', never: 'Never measured' };
+const TESTS = {
+  all: () => true,
+  part: user => user.error !== null || user.complete === false,
+  never: user => user.measured_at === null,
+};
+const WHAT = 'Images: layers with a name, shared ones once. Copies: for images that run as another id. Cache: what only builds need. Containers: written in workspaces outside /work. Files: the user\'s own file roots. Each user\'s own agent measures, two at a time, and could lie: the figures are for planning.';
+const EVERY_MS = 3_000; // while users are measured
+
+const known = { users: [], sums: null, waiting: 0, oldest: null };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+let isAsking = false;
+
+async function read({ background }) {
+  const users = [];
+  let first = null;
+  for (let offset = 0; offset !== null;) {
+    const page = await call('GET', `/api/admin/disk?limit=200&offset=${offset}`, { background });
+    users.push(...page.items);
+    first ??= page;
+    offset = page.next_offset ?? null;
+  }
+  const isEnd = known.waiting > 0 && first.waiting === 0;
+  Object.assign(known, { users: isEnd ? users : inTheirPlaces(users), sums: first.sums, waiting: first.waiting, oldest: first.oldest_measured_at });
+}
+
+// The largest first, as the API has them; a row stays where it is until all have been measured again.
+function inTheirPlaces(users) {
+  const places = new Map(known.users.map(({ name }, at) => [name, at]));
+  const placeOf = ({ name }) => places.get(name) ?? users.length;
+  return users.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+function show() {
+  const { users, waiting } = known;
+  const isBlank = waiting === 0 && users.every(user => user.measured_at === null && user.error === null);
+  setAttribute(find('[data-key=measure]'), 'aria-busy', isAsking || waiting > 0 ? 'true' : null);
+  showLede();
+  setLine('sudo svc admin disk');
+  if (isBlank) { replace(find('#screen'), blank(users.length)); return; }
+  if (!find('#screen table')) find('#screen').replaceChildren(...list());
+  showList();
+}
+
+function list() {
+  return [
+    filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList }),
+    element('section', { class: 'panel', 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the users is like that.'), element('footer', { 'data-more': true, hidden: true }),
+      element('footer', {}, element('span', { class: 'muted small' }, WHAT))),
+  ];
+}
+
+function showList() {
+  const found = known.users.filter(user => TESTS[view.filter](user) && saysText(view.text, [user.name]));
+  const piece = pieceOf(found, find('[data-more]'), view, showList);
+  const sums = found.length === known.users.length && found.length > 1 ? [sumsRow(known)] : [];
+  showRows(find('#screen tbody'), [...piece.flatMap(rowsOfDisk), ...sums]);
+  find('[data-none]').hidden = found.length > 0;
+  showFilters(view, name => known.users.filter(TESTS[name]).length);
+}
+
+function showLede() {
+  const { users, sums, waiting, oldest } = known;
+  const age = waiting > 0 ? `measuring, ${waiting} to go` : oldest ? ['the oldest figures ', time(oldest, 'ago')] : 'not measured yet';
+  replace(find('.lede'), ...[`${counted(users.length, 'user')}, `, oldest && `${sizeWords(sums.total_bytes)}, `, age].flat().filter(Boolean));
+}
+
+// Nobody was ever measured, or there is nobody.
+function blank(count) {
+  const [title, words, line] = count === 0 ? ['No users', 'Accounts are made on the host:', 'sudo svc admin create-user NAME']
+    : ['Not measured yet', 'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of them; so does, on the host:', 'sudo svc admin disk --measure'];
+  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words), command(line));
+}
+
+async function measure(button) {
+  if (!isShown() || isAsking || known.waiting > 0) return;
+  isAsking = true;
+  await deed(button, { what: 'Nothing is measured.', done: 'Measuring' }, async () => {
+    ({ waiting: known.waiting } = await call('POST', '/api/admin/disk/measure', { body: { users: [] } }));
+  });
+  isAsking = false;
+  show();
+}
+
+setInterval(() => { if (known.waiting > 0 && !document.hidden && !isAway()) refreshSoon(); }, EVERY_MS);
+find('[data-key=measure]').addEventListener('click', event => measure(event.currentTarget));
+await startAdmin({ read, show, loading: () => bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1'])), failed: 'What the disks hold could not be read.' });

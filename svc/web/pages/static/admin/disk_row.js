@@ -1,0 +1,62 @@
+// One row of what users' disks hold, under it what is not in its figures, and the row of the sums.
+import { command, element, icon } from '../frame/dom.js';
+import { adminLine, isRetired } from './lines.js';
+import { state } from '../shared/row_buttons.js';
+import { cell } from '../shared/tables.js';
+import { sentence } from '../frame/notices.js';
+import { counted, sizeWords, time } from '../frame/words.js';
+
+const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache', 'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
+
+export function rowsOfDisk(user) {
+  const lack = lackOf(user), says = JSON.stringify(user);
+  const rows = [{ id: user.name, says, build: () => diskRow(user, lack) }];
+  if (lack) rows.push({ id: `${user.name} lack`, says, build: () => lackRow(user, lack) });
+  return rows;
+}
+
+// What the figures of a user leave out; null where they are whole, or on their way.
+function lackOf({ error, complete, measured_at: at, waiting }) {
+  if (waiting) return null;
+  if (error !== null) return `${sentence(error)}${at ? ' The figures are those of the last time.' : ''}`;
+  return complete === false ? 'It is more than that: there are too many files to count in ten minutes, or some are closed.' : null;
+}
+
+function diskRow(user, lack) {
+  const { name, quota_image_bytes: quota, files } = user;
+  const amount = ([label, key]) => amountCell(label, user[key], key === 'files_bytes' && files !== null ? counted(files, 'name') : null, key === 'total_bytes');
+  return element('tr', { role: 'row', tabindex: '-1', class: lack ? 'has-sub' : null },
+    cell(null, '', element('span', { class: 'name ref' }, name)),
+    ...AMOUNTS.map(amount),
+    cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : sizeWords(quota)),
+    cell('Measured', 'small', measuredOf(user)));
+}
+
+// What was not measured is empty, and no zero.
+function amountCell(label, bytes, title, isWhole = false) {
+  if (bytes === null) return cell(label, 'r');
+  const made = cell(label, bytes === 0 ? 'r muted' : 'r', isWhole ? element('b', {}, sizeWords(bytes)) : bytes === 0 ? '0' : sizeWords(bytes));
+  if (title) made.title = title;
+  return made;
+}
+
+function measuredOf({ measured_at: at, waiting, error, complete }) {
+  if (waiting) return state('busy', 'Measuring');
+  const age = at ? time(at, 'ago') : element('span', { class: 'muted' }, 'never');
+  return error !== null || complete === false ? element('div', { class: 'stack' }, state('warn', error !== null ? 'Failed' : 'Incomplete'), age) : age;
+}
+
+function lackRow({ name }, words) {
+  return element('tr', { role: 'row', class: 'sub plain' }, element('td', { role: 'cell', colspan: '10' },
+    element('div', { class: 'notice warn inset' }, icon('warning'), element('div', {},
+      element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), words),
+      !isRetired(name) && command(adminLine('disk --measure', name))))));
+}
+
+export function sumsRow({ sums, oldest, users }) {
+  return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]), build: () => element('tr', { role: 'row', class: 'plain' },
+    cell(null, '', element('b', {}, `All ${users.length} users`)),
+    ...AMOUNTS.map(([label, key]) => amountCell(label, sums[key], null, key === 'total_bytes')),
+    cell('Image quota', ''),
+    cell('Measured', 'small muted', oldest && element('span', {}, 'oldest ', time(oldest, 'ago')))) };
+}
