@@ -248,6 +248,13 @@ OUTPUT = [
 ]
 
 
+def without_gpus(canned: Canned) -> None:
+    """A host without any, as the headroom says it."""
+    found = records.capacity()
+    found["host"] |= {"gpus": 0, "gpus_free": 0}
+    canned.answers["GET /api/workspaces/capacity"] = found | {"gpus": []}
+
+
 def serve_all(canned: Canned, record: dict[str, Any] | None = None) -> dict[str, Any]:
     """Answer for the running workspace of the mock-up, or for another, with all that its pages ask for."""
     record = record or running()

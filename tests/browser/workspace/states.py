@@ -42,6 +42,13 @@ def _failed_at_once(canned: Canned) -> None:
     )
 
 
+def _without_gpus(canned: Canned) -> None:
+    records.without_gpus(canned)
+    record = records.vllm(env=ENV)
+    record["resources"] |= {"gpu_count": 0}
+    records.serve_all(canned, record)
+
+
 def _unread(canned: Canned) -> None:
     canned.refuse("GET /api/workspaces/train-7b", 503, "unavailable", "the engine is away", retryable=True)
 
@@ -127,6 +134,7 @@ STATES: dict[str, State] = {
         script="document.querySelector('[data-key=show-token-jupyter]').click()",
     ),
     "settings": State(f"{STOPPED}/settings", ".env-row", _with(lambda: records.vllm(env=ENV))),
+    "settings without GPUs": State(f"{STOPPED}/settings", ".env-row", _without_gpus),
     "settings running": State(
         f"{RUNNING}/settings", "[data-reasons] .notice", _with(lambda: records.running())
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from browser import records as shared
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
@@ -60,6 +61,37 @@ def test_what_a_stopped_one_has(browser: Driver, canned: Canned, theme: str, siz
     until(browser, lambda: canned.streams, "the stream")
     assert overflow(browser) == 0
     assert not complaints(browser)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_host_without_gpus(browser: Driver, canned: Canned, count: int) -> None:
+    """No question of GPUs there, but for a workspace that asks for some: it can be given up."""
+    records.without_gpus(canned)
+    records.serve_all(canned, edited(records.vllm(), gpu_count=count))
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
+    for name in ("gpu_count", "gpu_mode"):
+        assert find(browser, f"[data-field='resources.{name}']").is_displayed() == (count > 0)
+    says(browser, "Nothing is changed")
+    type_in(browser, MEMORY, "128")
+    assert "gpu" not in line(browser)
+    assert not complaints(browser)
+
+
+def test_a_host_that_cannot_be_asked(browser: Driver, canned: Canned) -> None:
+    """Refused, or not answered in time: the fields are there."""
+    records.serve_all(canned, records.vllm())
+    canned.refuse(
+        "GET /api/workspaces/capacity", 503, "database_busy", "the database is busy", retryable=True
+    )
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
+    assert find(browser, "[data-field='resources.gpu_count']").is_displayed()
+    canned.answers["GET /api/workspaces/capacity"] = shared.capacity()
+    canned.hold("GET /api/workspaces/capacity")
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
+    assert find(browser, "[data-field='resources.gpu_count']").is_displayed()
 
 
 def test_save_sends_what_has_changed(browser: Driver, canned: Canned) -> None:

@@ -1,6 +1,7 @@
 // The form of a new workspace: its fields, what is recommended beside each, and what is wrong with one.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { counted } from '../frame/words.js';
+import { showGpuFields } from '../shared/gpu_fields.js';
 import { RESOURCES, shownAmount, textOf } from './values.js';
 
 export const LEVELS = {
@@ -101,10 +102,9 @@ function helpOf(form, name, text) {
   if (help.textContent !== text) help.textContent = text;
 }
 
-// What is recommended at this level beside each field, and the most that the template allows; without GPUs no question
-// of them, unless the template wants some.
+// What is recommended at this level beside each field, and the most that the template allows; the fields of GPUs.
 export function showRecommended(form, resources, limits, gpus) {
-  for (const name of ['gpu_count', 'gpu_mode']) control(form, `resources.${name}`).closest('.field').hidden = !onHost.hasGpus && !gpus;
+  showGpuFields(name => control(form, `resources.${name}`).closest('.field'), onHost.hasGpus, gpus);
   for (const key of Object.keys(RESOURCES)) {
     const words = [];
     if (resources && (resources[key] ?? null) !== null) words.push(`recommended ${shownAmount(key, resources[key]).replace(' GiB', '')}`);

@@ -13,6 +13,7 @@ import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readS
 import { picksOf } from './picks.js';
 import { likelyGpus, roomOf } from './room.js';
 import { formBones, notComposed } from './states.js';
+import { hasGpus } from '../shared/gpu_fields.js';
 import { quoted } from '../frame/words.js';
 import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
 
@@ -295,7 +296,7 @@ const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURICom
 async function build(workspaces, ready) {
   const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
   const levels = await recommend(template).catch(() => null);
-  const sections = formOf({ hasGpus: known.capacity.host.gpus > 0, missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
+  const sections = formOf({ hasGpus: hasGpus(known.capacity), missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
   picks = picksOf(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
   room = roomOf(known.capacity);
   form = element('form', { class: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },

@@ -1,5 +1,5 @@
 // The settings of a workspace: its name at any time, all else while it is stopped.
-import { call } from '../frame/api.js';
+import { call, session } from '../frame/api.js';
 import { element, find, icon, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
@@ -9,11 +9,18 @@ import { clearErrors, field, showErrors } from '../shared/dialogs.js';
 import { change, deedButton, isDoing, openUpgrade } from './actions.js';
 import { refreshWorkspace, startWorkspace, versionOf, workspacePath } from './head.js';
 import { fieldsOf, fillForm, readForm } from './settings_form.js';
+import { hasGpus, showGpuFields } from '../shared/gpu_fields.js';
 import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
 import { put } from '../shared/still.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
 const edited = { record: null, base: null, version: null, theirs: null, isSaving: false };
+
+// Whether the host has GPUs is asked beside the record; the first look waits for it, and not for long.
+const HOST_MS = 1500;
+const host = { isWithGpus: null, record: null };
+const soon = new Promise(resolve => { setTimeout(resolve, HOST_MS, true); });
+const asked = session.secret ? call('GET', '/api/workspaces/capacity', { background: true }).then(hasGpus, () => true) : true;
 
 // ---- the parts, once ----
 
@@ -38,6 +45,8 @@ const nameField = () => find('[name=name]', renameForm());
 // ---- showing ----
 
 function show(record) {
+  host.record = record;
+  if (host.isWithGpus === null) return;
   const isFirst = edited.record === null;
   if (isFirst) build();
   const before = edited.record;
@@ -71,6 +80,7 @@ function showState() {
   const { record, theirs } = edited;
   const isOpen = record.allowed_actions.includes('edit');
   find('[data-editable]').disabled = !isOpen;
+  showGpuFields(name => find(`[data-field="resources.${name}"]`), host.isWithGpus, record.resources.gpu_count);
   put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()], () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
   put(find('[data-rules]'), [record.idle, record.template], () => rules(record));
   put(find('[data-ending]'), [record.name, record.allowed_actions, isAway(), isDoing()], () => ending(record));
@@ -231,4 +241,5 @@ async function refuse(error, form, failed) {
 
 window.addEventListener('beforeunload', event => { if (edited.base && Object.keys(newPatch().patch).length > 0) event.preventDefault(); });
 
+Promise.race([asked, soon]).then(isWithGpus => { host.isWithGpus = isWithGpus; if (host.record) show(host.record); });
 await startWorkspace({ tab: 'settings', show, line });
