@@ -134,6 +134,18 @@ STATES: dict[str, State] = {
         script="document.querySelector('[data-key=show-token-jupyter]').click()",
     ),
     "settings": State(f"{STOPPED}/settings", ".env-row", _with(lambda: records.vllm(env=ENV))),
+    "settings command": State(
+        f"{STOPPED}/settings", ".env-row",
+        _with(lambda: records.vllm(env=ENV, command=["sh", "-c", f"{HOSTILE}\nexit 3"])),
+        script="const field = document.querySelector('[name=command]'); field.value = 'a\\n\\nb';"
+        "field.dispatchEvent(new Event('input', {bubbles: true}));"
+        "document.querySelector('[data-key=save]').click()",
+    ),
+    "settings command replaced": State(
+        f"{STOPPED}/settings", "[name=command]", _with(lambda: records.vllm(command=["python3", "train.py"])),
+        script="const field = document.querySelector('[name=command]'); field.value = '';"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))",
+    ),
     "settings without GPUs": State(f"{STOPPED}/settings", ".env-row", _without_gpus),
     "settings running": State(
         f"{RUNNING}/settings", "[data-reasons] .notice", _with(lambda: records.running())

@@ -18,6 +18,7 @@ from selenium.webdriver.common.keys import Keys
 STOPPED, RUNNING = "/workspaces/vllm-serve/settings", "/workspaces/train-7b/settings"
 VLLM = "/api/workspaces/ws-vllm-serve"
 MEMORY = "[data-field='resources.memory_bytes'] input"
+COMMAND = "[name=command]"
 CPUS = "[data-field='resources.cpu_limit'] input"
 
 
@@ -148,6 +149,61 @@ def test_a_network(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-key=save]")
     until(browser, lambda: canned.sent(f"PATCH {VLLM}"), "the request")
     assert canned.sent(f"PATCH {VLLM}")[0][0] == {"network": "lab", "replace_container": True}
+
+
+def test_a_command_of_its_own(browser: Driver, canned: Canned) -> None:
+    """One argument a line; the container that it needs is asked for; empty is the template's again."""
+    record = records.vllm()
+    records.serve_all(canned, record)
+    words = ["python3", "/work/train.py", "--title=it's long"]
+    saved = record | {"command": words, "started_at": None}
+
+    def save() -> tuple[int, Any, dict[str, str]]:
+        canned.answers[f"GET {VLLM}"] = records.answer(saved, '"new"')
+        return records.answer(saved, '"new"')
+
+    canned.answers[f"PATCH {VLLM}"] = save
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
+    says(browser, "Mounts, apps, command and image", "[data-rules]")
+    type_in(browser, COMMAND, "  python3\n/work/train.py\n--title=it's long\n")
+    says(browser, "what was installed in it is lost", "[data-replace]")
+    says(browser, "1 not saved", "[data-unsaved]")
+    press(browser, "[data-replace] input")
+    until(browser, lambda: '"replace_container":true' in line(browser), "the box")
+    assert "'\\''" in line(browser)
+    press(browser, "[data-key=save]")
+    says(browser, "Nothing is changed")
+    assert canned.sent(f"PATCH {VLLM}")[0][0] == {"command": words, "replace_container": True}
+    assert value(browser, COMMAND) == "\n".join(words)
+    says(browser, "Mounts, apps and image", "[data-rules]")
+    saved = record | {"started_at": None}
+    type_in(browser, COMMAND, "")
+    assert not find(browser, "[data-replace]").is_displayed()
+    press(browser, "[data-key=save]")
+    says(browser, "Nothing is changed")
+    assert canned.sent(f"PATCH {VLLM}")[1][0] == {"command": None}
+
+
+def test_arguments_that_are_no_lines(browser: Driver, canned: Canned) -> None:
+    """Those of several lines, and empty ones, are shown and taken as a JSON list."""
+    words = ["sh", "-c", "echo a\necho b", "", "[x"]
+    records.serve_all(canned, records.vllm(command=words, started_at=None))
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: json.loads(value(browser, COMMAND) or "null") == words, "the list")
+    for wrong in ("a\n\nb", '["a", 1]', "[a", "[]"):
+        type_in(browser, COMMAND, wrong)
+        press(browser, "[data-key=save]")
+        says(browser, "Use one argument a line", "[data-field=command]")
+        assert focused(browser) == "command"
+    type_in(browser, COMMAND, json.dumps(words, indent=1))
+    says(browser, "Nothing is changed", "[data-unsaved]")
+    type_in(browser, COMMAND, json.dumps([*words, "c"]))
+    canned.refuse(f"PATCH {VLLM}", 422, "validation_failed", "no", fields=[
+        {"field": "command", "code": "invalid", "message": "the command is too long"}])  # fmt: skip
+    press(browser, "[data-key=save]")
+    says(browser, "the command is too long", "[data-field=command]")
+    assert canned.sent(f"PATCH {VLLM}")[0][0] == {"command": [*words, "c"]}
 
 
 def test_what_is_no_number(browser: Driver, canned: Canned) -> None:

@@ -82,7 +82,7 @@ function showState() {
   find('[data-editable]').disabled = !isOpen;
   showGpuFields(name => find(`[data-field="resources.${name}"]`), host.isWithGpus, record.resources.gpu_count);
   put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()], () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
-  put(find('[data-rules]'), [record.idle, record.template], () => rules(record));
+  put(find('[data-rules]'), [record.idle, record.template, record.command], () => rules(record));
   put(find('[data-ending]'), [record.name, record.allowed_actions, isAway(), isDoing()], () => ending(record));
   const primary = find('[data-key=rename]');
   primary.className = isOpen ? 'btn' : 'btn primary';
@@ -132,11 +132,11 @@ function takeTheirs() {
   follow();
 }
 
-function rules({ idle, template, name }) {
+function rules({ idle, template, name, command }) {
   const words = idle.action === 'none' || idle.after_minutes === null ? 'Nothing is done when it is idle.'
     : idle.action === 'stop' ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.` : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
   return [element('h2', {}, 'By its template'),
-    element('p', { class: 'soft' }, words, ' Mounts, apps, command and image are those of ', element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
+    element('p', { class: 'soft' }, words, ` Mounts, apps${command ? '' : ', command'} and image are those of `, element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
     ...(template.newer_revision ? [element('div', { class: 'row' }, element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } }, `What revision ${template.newer_revision} changes`))] : [])];
 }
 
@@ -150,10 +150,11 @@ function ending({ allowed_actions: allowed, status }) {
 
 // ---- the line, as it is typed ----
 
-// Its first network, or its last one, needs another container: that is said, and ticked, before.
+// Another command, its first network, or its last one, needs another container: that is said, and ticked, before.
 function newPatch() {
   const found = patchOf(readForm(editForm()), edited.base), { patch } = found;
-  const isReplacing = 'network' in patch && (patch.network === null) !== (edited.base.network === '') && edited.record.started_at !== null;
+  const isOther = 'command' in patch || ('network' in patch && (patch.network === null) !== (edited.base.network === ''));
+  const isReplacing = isOther && edited.record.started_at !== null;
   find('[data-replace]').hidden = !isReplacing;
   if (isReplacing && find('[name=replace_container]').checked) patch.replace_container = true;
   return found;

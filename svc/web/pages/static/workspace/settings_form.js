@@ -15,6 +15,7 @@ function sizeField(name) {
 export function fieldsOf(buttons) {
   const mode = element('select', { class: 'input' }, ['exclusive', 'shared'].map(value => element('option', { value }, value)));
   const restart = element('input', { type: 'checkbox', id: 'f-restart_on_boot', name: 'restart_on_boot' });
+  const lines = element('textarea', { class: 'input mono', rows: '4', autocapitalize: 'off', spellcheck: 'false', wrap: 'off', placeholder: 'sh\n-c\npython3 /work/train.py --epochs 20' });
   const wide = node => { node.classList.add('w2'); return node; };
   return element('fieldset', { class: 'stack-4', 'data-editable': true },
     element('legend', { class: 'vh' }, 'What changes while it is stopped'),
@@ -26,9 +27,10 @@ export function fieldsOf(buttons) {
     element('div', { class: 'section' }, element('h2', {}, 'Variables'), element('div', { class: 'stack-2', 'data-rows': 'env' }),
       element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'), 'Add a variable'))),
     element('div', { class: 'section' }, element('h2', {}, 'Network'), element('div', { class: 'form-grid' },
-      wide(field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }), 'On it, your workspaces reach each other by name. Empty: none.'))),
-      element('label', { class: 'check', 'data-replace': true, hidden: true }, element('input', { type: 'checkbox', name: 'replace_container' }), element('span', {}, 'Give it a new container: what was installed in it is lost, the files in /work stay'))),
+      wide(field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }), 'On it, your workspaces reach each other by name. Empty: none.')))),
+    element('div', { class: 'section' }, element('h2', {}, 'Command'), field('command', 'Its own command', lines, "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.")),
     element('div', { class: 'section' }, element('h2', {}, 'Reboot'), element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted'))),
+    element('label', { class: 'check', 'data-replace': true, hidden: true }, element('input', { type: 'checkbox', name: 'replace_container' }), element('span', {}, 'Give it a new container: what was installed in it is lost, the files in /work stay')),
     element('div', { class: 'row' }, ...buttons));
 }
 
@@ -56,7 +58,7 @@ function takeAway(row) {
 const control = name => find(`[data-field="${name}"] .input`);
 
 export function readForm(form) {
-  const texts = { display_name: control('display_name').value, network: control('network').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
+  const texts = { display_name: control('display_name').value, network: control('network').value, command: control('command').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
   for (const name of [...Object.keys(SIZES), 'gpu_mode']) texts[`resources.${name}`] = control(`resources.${name}`).value;
   const rows = findAll('.env-row', form).map(row => ({ row, name: find('[data-part=name]', row).value, value: find('[data-part=value]', row).value })).filter(({ name, value }) => name || value);
   rows.forEach(({ row }, at) => { for (const part of findAll('.field', row)) part.dataset.field = `env.${at}.${find('input', part).dataset.part}`; });

@@ -21,9 +21,34 @@ export const SIZES = {
   pids_limit: { label: 'Processes', text: String, parse: wholeOf, wrong: 'Use a whole number, or unlimited.' },
 };
 
+// A command of its own as lines, one for each argument; as a JSON list where an argument is none, or it would be read as one.
+function textOfCommand(command) {
+  if (command === null) return '';
+  const isPlain = command.every(argument => /^\S(.*\S)?$/.test(argument)) && !command[0].startsWith('[');
+  return isPlain ? command.join('\n') : JSON.stringify(command);
+}
+
+// The arguments of such a text: null is the template's command; undefined for a text that is none.
+function commandOf(text) {
+  const whole = text.trim();
+  if (whole === '') return null;
+  if (!whole.startsWith('[')) {
+    const lines = whole.split('\n').map(line => line.trim());
+    return lines.includes('') ? undefined : lines;
+  }
+  try {
+    const list = JSON.parse(whole);
+    return list.length > 0 && list.every(argument => typeof argument === 'string') ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const WRONG_COMMAND = 'Use one argument a line without empty lines, or a JSON list such as ["sh", "-c", "echo a"].';
+
 // What the form shows of a record, by the names of the fields.
-export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env, network }) {
-  const texts = { display_name: title, restart_on_boot: onBoot, env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode, network: network ?? '' };
+export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env, network, command }) {
+  const texts = { command: textOfCommand(command), display_name: title, restart_on_boot: onBoot, env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode, network: network ?? '' };
   for (const [name, { text }] of Object.entries(SIZES)) texts[`resources.${name}`] = resources[name] === null || resources[name] === undefined ? NO_LIMIT : text(resources[name]);
   return texts;
 }
@@ -33,6 +58,7 @@ export function patchOf(texts, base) {
   const patch = {}, wrong = [];
   for (const name of ['display_name', 'restart_on_boot']) if (texts[name] !== base[name]) patch[name] = texts[name];
   if (texts.network.trim() !== base.network) patch.network = texts.network.trim() || null;
+  if (texts.command !== base.command) takeCommand(texts.command, base.command, patch, wrong);
   if (texts.env !== base.env) patch.env = JSON.parse(texts.env);
   for (const name of [...Object.keys(SIZES), 'gpu_mode']) {
     const text = texts[`resources.${name}`];
@@ -42,6 +68,12 @@ export function patchOf(texts, base) {
     else patch.resources = { ...patch.resources, [name]: value };
   }
   return { patch, wrong };
+}
+
+function takeCommand(text, before, patch, wrong) {
+  const command = commandOf(text);
+  if (command === undefined) wrong.push({ field: 'command', message: WRONG_COMMAND });
+  else if (JSON.stringify(command) !== JSON.stringify(commandOf(before))) patch.command = command;
 }
 
 function valueOf(name, text) {
@@ -54,11 +86,12 @@ function valueOf(name, text) {
 export function wordsOf(name, texts) {
   const value = texts[name], key = name.replace('resources.', '');
   if (name === 'env') return JSON.parse(value).map(variable => variable.name).join(', ') || 'none';
+  if (name === 'command') return value ? value.replaceAll('\n', ' ') : "the template's";
   if (name === 'restart_on_boot') return value ? 'yes' : 'no';
   return value === '' ? key in SIZES ? "the template's default" : 'none' : `${value}${SIZES[key]?.unit && value !== NO_LIMIT ? ` ${SIZES[key].unit}` : ''}`;
 }
 
 export const FIELD_WORDS = {
-  display_name: 'Longer name', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', 'resources.gpu_mode': 'Mode',
+  display_name: 'Longer name', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', command: 'Command', 'resources.gpu_mode': 'Mode',
   ...Object.fromEntries(Object.entries(SIZES).map(([name, { label }]) => [`resources.${name}`, label])),
 };
