@@ -38,7 +38,7 @@ def test_all_states(browser: Driver, canned: Canned, theme: str, size: tuple[int
     records.administrator(canned)
     visit(browser, canned, "/admin/disk", theme=theme, size=size)
     says(browser, "All 6 users", "tbody")
-    says(browser, "6 users, 709.8 GiB, measuring, 1 to go", ".lede")
+    says(browser, "6 users, 710 GiB, measuring, 1 to go", ".lede")
     assert find(browser, ".tabs [aria-current]").text == "Disks"
     assert line(browser) == "sudo svc admin disk"
     for text in ("no limit", "Measuring", "Failed", "Incomplete", "never", "oldest 2 d ago"):
@@ -50,9 +50,9 @@ def test_all_states(browser: Driver, canned: Canned, theme: str, size: tuple[int
 def test_figures_and_sums(of_two: Driver) -> None:
     """As `svc admin disk` has them: the largest first, the sums of all last."""
     assert cells(of_two, "ada")[1:9] == [
-        "140.7 GiB", "41 GiB", "0", "2.2 GiB", "41 MiB", "1 GiB", "96.5 GiB", "60 GiB",
+        "141 GiB", "41 GiB", "0", "2.2 GiB", "41 MiB", "1 GiB", "96.5 GiB", "60 GiB",
     ]  # fmt: skip
-    assert cells(of_two, "(all)")[:4] == ["All 2 users", "144.7 GiB", "44 GiB", "0"]
+    assert cells(of_two, "(all)")[:4] == ["All 2 users", "145 GiB", "44 GiB", "0"]
     assert texts(of_two, "tbody .name") == ["ada", "radia"]
     assert find(of_two, 'tr[data-id="ada"] [data-l=Files]').get_attribute("title") == "51204 names"
 

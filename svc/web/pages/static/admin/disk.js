@@ -9,7 +9,7 @@ import { setLine } from '../frame/line.js';
 import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';
-import { counted, sizeWords, time } from '../frame/words.js';
+import { byteSize, counted, time } from '../frame/words.js';
 
 const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], ['Volumes', 'r'], ['Files', 'r'], ['Image quota', 'r'], ['Measured']];
 const FILTERS = { all: 'All', part: 'Incomplete', never: 'Never measured' };
@@ -77,7 +77,7 @@ function showList() {
 function showLede() {
   const { users, sums, waiting, oldest } = known;
   const age = waiting > 0 ? `measuring, ${waiting} to go` : oldest ? ['the oldest figures ', time(oldest, 'ago')] : 'not measured yet';
-  replace(find('.lede'), ...[`${counted(users.length, 'user')}, `, oldest && `${sizeWords(sums.total_bytes)}, `, age].flat().filter(Boolean));
+  replace(find('.lede'), ...[`${counted(users.length, 'user')}, `, oldest && `${byteSize(sums.total_bytes)}, `, age].flat().filter(Boolean));
 }
 
 // Nobody was ever measured, or there is nobody.

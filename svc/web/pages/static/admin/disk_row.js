@@ -4,7 +4,7 @@ import { adminLine, isRetired } from './lines.js';
 import { state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { sentence } from '../frame/notices.js';
-import { counted, sizeWords, time } from '../frame/words.js';
+import { byteSize, counted, time } from '../frame/words.js';
 
 const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache', 'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
 
@@ -28,14 +28,14 @@ function diskRow(user, lack) {
   return element('tr', { role: 'row', tabindex: '-1', class: lack ? 'has-sub' : null },
     cell(null, '', element('span', { class: 'name ref' }, name)),
     ...AMOUNTS.map(amount),
-    cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : sizeWords(quota)),
+    cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : byteSize(quota)),
     cell('Measured', 'small', measuredOf(user)));
 }
 
-// What was not measured is empty, and no zero.
+// As the command has it; what was not measured is empty, and no zero.
 function amountCell(label, bytes, title, isWhole = false) {
   if (bytes === null) return cell(label, 'r');
-  const made = cell(label, bytes === 0 ? 'r muted' : 'r', isWhole ? element('b', {}, sizeWords(bytes)) : bytes === 0 ? '0' : sizeWords(bytes));
+  const made = cell(label, bytes === 0 ? 'r muted' : 'r', isWhole ? element('b', {}, byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
   if (title) made.title = title;
   return made;
 }
