@@ -138,6 +138,7 @@ def test_an_app_that_ends_later(browser: Driver, canned: Canned) -> None:
     live["items"][0]["launchers"] = [
         {"name": "tensorboard", "state": "exited", "exit_code": 137},
         {"name": "once", "state": "exited", "exit_code": 0},
+        {"name": "lost", "state": "exited", "exit_code": None},  # nobody was there to see with which
     ]
     canned.answers["GET /api/usage/workspaces"] = live
     subject = {"type": "launcher", "id": "ws-train-7b/tensorboard", "name": "tensorboard"}
@@ -145,7 +146,8 @@ def test_an_app_that_ends_later(browser: Driver, canned: Canned) -> None:
     says(browser, "tensorboard ended\nwith 137: its log", row(browser, "train-7b"))
     log = find(browser, f"{row(browser, 'train-7b')} [data-key=log-tensorboard]")
     assert str(log.get_attribute("href")).endswith("/workspaces/train-7b/logs?launcher=tensorboard")
-    assert len(browser.find_elements(By.CSS_SELECTOR, f"{row(browser, 'train-7b')} .is-danger")) == 1
+    says(browser, "lost ended\nits log", row(browser, "train-7b"))
+    assert len(browser.find_elements(By.CSS_SELECTOR, f"{row(browser, 'train-7b')} .is-danger")) == 2
 
 
 def test_no_workspace_yet(browser: Driver, canned: Canned) -> None:

@@ -5,7 +5,7 @@ import { quoted } from '../frame/words.js';
 
 export function failedApps({ name, launchers_failed: failed }) {
   const part = ({ name: launcher, exit_code: code, output }) => [
-    element('p', {}, 'Its app ', element('span', { class: 'mono' }, launcher), ` has ended with ${code}. `,
+    element('p', {}, 'Its app ', element('span', { class: 'mono' }, launcher), ` has ended${code === null ? '' : ` with ${code}`}. `,
       element('a', { class: 'small', href: `/workspaces/${encodeURIComponent(name)}/logs?launcher=${encodeURIComponent(launcher)}`, 'data-cmd': `svc ws logs ${quoted(name)} --launcher ${quoted(launcher)}` }, 'Its log')),
     output.length > 0 && element('div', { class: 'mono tiny ref', 'data-output': true }, output.map(line => element('p', {}, line))),
   ];

@@ -88,7 +88,7 @@ function appsOf(workspace, live) {
     const { name, state: is, exit_code: code } = launcher;
     if (is === 'started') parts.push(element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`, 'data-key': `app-${name}` }, name));
     else if (is === 'exited') parts.push(element('span', { class: 'stack' }, isDead(launcher) ? element('span', { class: 'is-danger' }, `${name} ended`) : small(`${name} ended`),
-      element('span', { class: 'small' }, `with ${code}: `, element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'its log'))));
+      element('span', { class: 'small' }, code === null ? '' : `with ${code}: `, element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'its log'))));
   }
   return parts.length ? [element('span', { class: 'row' }, ...parts)] : [];
 }
