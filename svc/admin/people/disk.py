@@ -54,7 +54,7 @@ def disk(args: Arguments) -> int:
     found = as_owner(settings, read)
     items = chosen(found["items"], args.users or [])
     if args.json:
-        output.raw(dumps(found | {"items": items, "total": len(items)}))
+        output.raw(dumps(found if not args.users else of_some(found, items)))
         return 0
     rows = list(items)
     if output.on_terminal() and not args.users and len(items) > 1:
@@ -70,6 +70,18 @@ def chosen(items: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]
     if unknown := sorted(set(names) - {item["name"] for item in items}):
         raise NotFound(f"there is no user {unknown[0]}", hint="sudo svc admin list-users")
     return [item for item in items if not names or item["name"] in names]
+
+
+def of_some(found: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, Any]:
+    """The reply of the API for these users alone, sums included."""
+    measured = (item["measured_at"] for item in items if item["measured_at"])
+    return found | {
+        "items": items,
+        "total": len(items),
+        "sums": {key: sum(item[key] or 0 for item in items) for key in found["sums"]},
+        "waiting": sum(item["waiting"] for item in items),
+        "oldest_measured_at": min(measured, default=None),
+    }
 
 
 def read() -> dict[str, Any]:

@@ -53,7 +53,12 @@ def test_on_a_terminal_with_the_sums(svc: Any, two: str, monkeypatch: pytest.Mon
 def test_json_and_names(svc: Any, two: str) -> None:
     found = json.loads(svc("disk", "cleo", "--json")[1])
     assert [item["name"] for item in found["items"]] == ["cleo"]
-    assert (found["total"], found["waiting"], found["sums"]["files_bytes"]) == (1, 0, 2 << 20)
+    assert (found["total"], found["waiting"], found["sums"]["files_bytes"]) == (1, 0, 0)
+    assert found["oldest_measured_at"] is None
+    some = json.loads(svc("disk", "ada", "cleo", "--json")[1])
+    assert some["sums"] == {**dict.fromkeys(AMOUNTS, 1 << 20), "total_bytes": len(AMOUNTS) << 20}
+    assert some["oldest_measured_at"]
+    assert json.loads(svc("disk", "--json")[1])["sums"]["files_bytes"] == 2 << 20
 
 
 def test_a_name_that_nobody_has(svc: Any, two: str) -> None:
