@@ -12,8 +12,8 @@ import pytest
 from browser.chromium import Driver
 from browser.signing_in import sign_in
 from browser.test_first_workspace import from_the_form_to_the_output
-from e2e.host_copies import Host, copied
 from e2e.installation import ROOT
+from e2e.processes.host_copies import Host, copied
 from e2e.sshd import listens
 
 PORT = 24680

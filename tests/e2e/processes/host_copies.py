@@ -16,7 +16,10 @@ Host = Callable[..., str]
 def copied(folder: Path) -> Iterator[Host]:
     """host(*argv, stdin=) runs a command as root on the copy, which is gone afterwards; its output."""
     copy = subprocess.Popen(
-        [ROOT / "tests/e2e/copied_host", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [ROOT / "tests/e2e/processes/copied_host", folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert copy.stdin
     assert copy.stdout

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from e2e.host_copies import copied
 from e2e.installation import ROOT
+from e2e.processes.host_copies import copied
 
 REMOVE = f"{ROOT}/packaging/install --prefix /opt/none --remove; [ ! -e /etc/pam.d/svc ] || echo it is there"
 OTHER = "(exec -a 'python3 -m svc_helper.root.__main__' sleep 60) >/dev/null 2>&1 & sleep 0.1;"
