@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 QUIET_S = 60.0  # without a connection at any tick
-GROWN_MAX_KIB = 12 * 1024  # since the first tick; everyday use takes less
+GROWN_MAX_KIB = 8 * 1024  # since the first tick; everyday use takes some 5 MB
 _ANONYMOUS = re.compile(rb"^RssAnon:\s+(\d+) kB$", re.MULTILINE)
 
 
