@@ -55,13 +55,18 @@ class Applied(NamedTuple):
     applied_at: str
 
 
-def folder() -> str:
-    """The directory of the migrations: in the installed package, or in the checkout beside it."""
+def schema_folder() -> str:
+    """The directory `schema`: in the installed package, or in the checkout beside it."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = os.path.join(package, "schema", "migrations")
+    installed = os.path.join(package, "schema")
     if os.path.isdir(installed):
         return installed
-    return os.path.join(os.path.dirname(package), "schema", "migrations")
+    return os.path.join(os.path.dirname(package), "schema")
+
+
+def folder() -> str:
+    """The directory of the migrations."""
+    return os.path.join(schema_folder(), "migrations")
 
 
 def known(path: str | None = None) -> list[Migration]:

@@ -1,6 +1,6 @@
 """The description of the API from its routes and schemas: schema/openapi.json and docs/http.md.
 
-docs/generate.py writes both; a test compares them.
+docs/generate.py writes both; a test compares them. The service sends the file.
 """
 
 from __future__ import annotations

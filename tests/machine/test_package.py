@@ -114,6 +114,13 @@ def test_an_unpacked_tree_runs_and_sees_nothing_else(unpacked: Path, tmp_path: P
     assert done.returncode == 0 and done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
+def test_it_has_the_files_that_the_service_reads(unpacked: Path) -> None:
+    schema = SOURCE / "schema"
+    for path in [schema / "openapi.json", *schema.glob("migrations/*.sql")]:
+        kept = unpacked / PACKAGES / "svc/schema" / path.relative_to(schema)
+        assert kept.read_bytes() == path.read_bytes()
+
+
 def test_its_settings_file_changes_nothing(unpacked: Path) -> None:
     """Every setting is there, as a comment; but the database, whose default is for a checkout."""
     lines = (unpacked / "etc/svc/svc.env").read_text().splitlines()
