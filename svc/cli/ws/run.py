@@ -147,7 +147,7 @@ class Run:
         body = create.body(self.args)
         if not self.args.interactive:
             body["command"] = self.args.exec_command
-            exec_command.note_unread(self.args.name, "svc ws run -i ...")
+            exec_command.note_unread(self.args.name, f"{HELP}  # -i passes it on")
         if self.args.rm:
             body["delete_when_stopped"] = True  # in case this process is killed
         with _undisturbed():  # a set-up that has begun must be known, to be cancelled
@@ -161,12 +161,18 @@ class Run:
             self.id = self.args.workspace = text(asked.json(), "operation.subject.id") or self.name
         try:
             waiting.wait(self.args, asked, goes_on=False)
-        except (Unreachable, BadAnswer):
-            raise
-        except SvcError:  # the set-up itself failed: nothing is left
-            self.may_exist = False
+        except SvcError:
+            self.may_exist = not self._set_up_has_failed()
             raise
         self.operation = ""
+
+    def _set_up_has_failed(self) -> bool:
+        """Whether the set-up itself has failed, of which nothing is left, or only the wait for it."""
+        try:
+            found = transport.request("GET", f"/api/operations/{quote(self.operation)}")
+            return found.ok and text(found.json(), "status") in ("failed", "cancelled")
+        except (Unreachable, BadAnswer):
+            return False
 
     def _start(self) -> bool:
         """Start the workspace; False if its command has ended already."""

@@ -85,6 +85,22 @@ def give(process: subprocess.Popen[bytes]) -> Callable[[Any], Given]:
 
 
 @pytest.mark.allow_commands("sleep")
+def test_a_start_of_the_service_asks_few_owners_at_once(lab: str, far: FarEnd, watch: LauncherWatch) -> None:
+    asked = []
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        given = give(process)
+        far.answers["launcher.watch_end"] = lambda call: asked.append(call) or given(call)
+        for _ in range(watching.OWNERS_AT_ONCE):  # others are being asked
+            watch.slots.acquire()
+        watch.begin()
+        time.sleep(0.2)
+        assert watch.owners and not asked
+        watch.slots.release()
+        wait_for(lambda: is_watching(watch))
+        process.kill()
+
+
+@pytest.mark.allow_commands("sleep")
 def test_an_end_is_told_once(lab: str, far: FarEnd, watch: LauncherWatch) -> None:
     with subprocess.Popen(["sleep", "1000"]) as process:
         far.answers["launcher.watch_end"] = give(process)

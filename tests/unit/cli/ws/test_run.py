@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
+from svc.cli.ws import exec as exec_command
 from svc.cli.ws import piping
 
 SETUP, START = "POST /api/workspaces/setup", "POST /api/workspaces/ws-1/start"
@@ -91,7 +92,26 @@ def test_a_set_up_that_fails_leaves_nothing(service: Service, svc: Svc) -> None:
     service.answer(SETUP, {"operation": operation("queued")}, status=202)
     service.answer(WATCH, operation("failed", error={"code": "engine_error", "message": "no disk"}))
     assert svc(*LINE, "--rm", "--quiet", "--", "train") == (125, "", "svc: no disk\n")
-    assert service.sent == [SETUP, WATCH]
+    assert set(service.sent) == {SETUP, WATCH}
+
+
+def test_a_set_up_that_cannot_be_watched_is_cancelled(service: Service, svc: Svc) -> None:
+    service.answer(SETUP, {"operation": operation("queued")}, status=202)
+    service.refuse(WATCH, 403, "account_disabled", "the account is disabled")
+    service.refuse(WATCH, 403, "account_disabled", "the account is disabled")
+    service.answer(WATCH, operation("cancelled"))
+    service.answer("POST /api/operations/op-1/cancel", operation("running"))
+    service.answer(DELETE, None, status=204)
+    assert svc(*LINE, "--rm", "--quiet", "--", "train") == (125, "", "svc: the account is disabled\n")
+    assert service.sent[-3:] == ["POST /api/operations/op-1/cancel", WATCH, DELETE]
+
+
+def test_input_that_is_not_passed_on_is_noted(
+    ready: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exec_command, "_has_input", lambda: True)
+    err = svc(*LINE, "--quiet", "--rm", "--", "train").err
+    assert err.endswith("the command's own is empty\nhint: svc ws run --help  # -i passes it on\n")
 
 
 def test_one_that_ends_at_once_is_no_error_of_svc(ready: Service, svc: Svc) -> None:
