@@ -45,19 +45,22 @@ class _Measure:
 
     def run(self) -> Size:
         read = 0
-        while self.waiting:
-            path = self.waiting.pop()
+        while self.waiting and self._has_time():
             read += 1
             if read % _CHECK_EVERY == 0:
                 self.caller.check()
-            if time.monotonic() > self.until:
-                self.complete = False
-                break
             try:
-                self._read(path)
+                self._read(self.waiting.pop())
             except OSError as error:
                 self.complete = self.complete and error.errno in _ELSEWHERE
         return Size(self.blocks * _BLOCK, self.files, self.complete)
+
+    def _has_time(self) -> bool:
+        """Asked before each name too, since one directory may hold millions of them."""
+        if time.monotonic() <= self.until:
+            return True
+        self.complete = False
+        return False
 
     def _read(self, path: bytes) -> None:
         with beneath.closing(beneath.open_(self.top, path, _FLAGS, resolve=_WITHIN)) as directory:
@@ -67,6 +70,8 @@ class _Measure:
             self.blocks += status.st_blocks
             with os.scandir(directory) as entries:
                 for entry in entries:
+                    if not self._has_time():
+                        return
                     self._count(path, entry)
 
     def _count(self, path: bytes, entry: os.DirEntry[str]) -> None:

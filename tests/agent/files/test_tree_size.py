@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,6 +95,18 @@ def test_neither_time_nor_memory_is_endless(files: FileRoots, monkeypatch: pytes
     monkeypatch.setattr(tree_size, "_WAITING_MAX", 5)
     found = measured(files)
     assert (found.files, found.complete) == (20, False)
+
+
+def test_one_directory_of_many_files_takes_no_longer(
+    files: FileRoots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        (files.work / f"f{number}").touch()
+    ticks = itertools.count()
+    monkeypatch.setattr(tree_size, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    found = measured(files, seconds=50)
+    assert 0 < found.files < 50
+    assert not found.complete
 
 
 def test_a_caller_who_has_gone_ends_it(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
