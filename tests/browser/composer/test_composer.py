@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import threading
 from typing import Any
@@ -381,6 +382,21 @@ def test_kinds_of_ports_and_a_network(browser: Driver, pages: Canned) -> None:
     assert overflow(browser) == 0
 
 
+def test_a_command_of_its_own(browser: Driver, pages: Canned) -> None:
+    opened(browser, pages)
+    press(browser, "[data-rest] > summary")
+    find(browser, "[data-field=command]").send_keys("sleep", Keys.ENTER * 2, "9")
+    says(browser, "one argument a line", "#e-f-command")
+    find(browser, "[data-field=command]").send_keys(Keys.BACKSPACE * 2, "9")
+    until(browser, lambda: """'{"command":["sleep","9"]}'""" in line(browser), "the arguments")
+    assert "--replace-container" in line(browser)
+    until(browser, lambda: pages.sent(CHECK)[-1][0].get("command") == ["sleep", "9"], "the check")
+    says(browser, "a command besides", "[data-rest] > summary")
+    enter(browser, "command", '["sh", "-c", "sleep 9; date"]')
+    until(browser, lambda: "--command 'sleep 9; date' &&" in line(browser), "a line for sh")
+    assert overflow(browser) == 0
+
+
 def test_the_values_of_another_workspace(browser: Driver, pages: Canned) -> None:
     source = records.workspace(
         "train-7b",
@@ -408,6 +424,7 @@ def test_the_values_of_another_workspace(browser: Driver, pages: Canned) -> None
             },
         ],
         network="lab",
+        command=["train", "--epochs", "it's 20"],
         restart_on_boot=True,
     )
     pages.answers["GET /api/workspaces"] = records.page([source])
@@ -421,7 +438,10 @@ def test_the_values_of_another_workspace(browser: Driver, pages: Canned) -> None
         *("--env", "TEXT=a\nb", "--port", "more=9000:host"),
         *("--port", "db/postgres", "--network", "lab", "--restart-on-boot"),
     ]  # fmt: skip
-    assert second == 'svc ws edit train-7b-1 --file - <<< \'{"resources":{"shm_bytes":"unlimited"}}\''
+    assert second.startswith("svc ws edit train-7b-1 --file - --replace-container <<< ")
+    assert json.loads(shlex.split(second)[-1]) == {
+        "command": ["train", "--epochs", "it's 20"], "resources": {"shm_bytes": "unlimited"},
+    }  # fmt: skip
     assert third == "svc ws start train-7b-1"
     press(browser, "[data-key=go]")
     until(browser, lambda: pages.sent(SETUP), "the set-up")
@@ -444,6 +464,7 @@ def test_the_values_of_another_workspace(browser: Driver, pages: Canned) -> None
             {"name": "db", "access": "owner", "kind": "postgres"},
         ],
         "network": "lab",
+        "command": ["train", "--epochs", "it's 20"],
         "restart_on_boot": True,
     }
 

@@ -118,6 +118,7 @@ def test_the_line_does_what_the_form_does(
     driver.switch_to.active_element.send_keys("GREETING", Keys.TAB, "two 'words' \\ $(id)")
     press(driver, "[data-key=add-ports]")
     driver.switch_to.active_element.send_keys("web", Keys.TAB, "8080")
+    find(driver, "[data-field=command]").send_keys("sleep", Keys.ENTER, "4713")
     press(driver, "[data-field=restart_on_boot]")
     until(driver, lambda: "--restart-on-boot" in line(driver), "the line")
     shown = line(driver)
@@ -133,6 +134,7 @@ def test_the_line_does_what_the_form_does(
     assert ours["display_name"] == 'It\'s "mine", -v & $HOME'
     assert {"name": "GREETING", "value": "two 'words' \\ $(id)"} in ours["env"]
     assert ours["status"] == "running"
+    assert ours["command"] == ["sleep", "4713"]
 
     driver.get(f"{origin}/new?from=by-form")
     until(driver, lambda: "--name by-form-1 --display-name" in line(driver), "the values")

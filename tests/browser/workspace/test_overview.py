@@ -126,6 +126,12 @@ def test_why_it_does_not_run(browser: Driver, canned: Canned, more: dict[str, An
     assert overflow(browser) == 0
 
 
+def test_its_own_command_is_a_fact(browser: Driver, canned: Canned) -> None:
+    records.serve_all(canned, records.vllm(command=["sh", "-c", "echo $HOME"]))
+    visit(browser, canned, STOPPED)
+    says(browser, "sh -c 'echo $HOME'", "[data-body=facts]")
+
+
 def test_stopped_by_its_owner_there_is_nothing_to_say(browser: Driver, canned: Canned) -> None:
     records.serve_all(canned, records.vllm(status_reason="user_requested"))
     visit(browser, canned, STOPPED)

@@ -78,7 +78,7 @@ export function textsOf(form, template) {
   for (const key of Object.keys(RESOURCES)) texts[key] = control(form, `resources.${key}`).value.trim();
   return Object.assign(texts, {
     mode: control(form, 'resources.gpu_mode').value, defaultMode: template?.defaults.gpu_mode ?? 'exclusive',
-    env: numbered('env'), ports: numbered('ports'), network: find('[data-field=network]', form)?.value.trim() ?? '', restartOnBoot: control(form, 'restart_on_boot').checked,
+    env: numbered('env'), ports: numbered('ports'), network: find('[data-field=network]', form)?.value.trim() ?? '', command: find('[data-field=command]', form)?.value ?? '', restartOnBoot: control(form, 'restart_on_boot').checked,
   });
 }
 
@@ -131,8 +131,8 @@ export function showFolded(form, texts, body) {
   const { shm_bytes: shm, pids_limit: pids } = body.resources ?? {};
   const most = value => value === undefined ? null : value;
   find('[data-sizes]', form).textContent = `Shared memory ${most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : shownAmount('shm_bytes', shm)}, ${most(pids) === null || pids === 'unlimited' ? 'no process limit of its own' : `at most ${counted(pids, 'process', 'processes')}`}`;
-  const parts = [texts.env.length && counted(texts.env.length, 'variable'), texts.ports.length && counted(texts.ports.length, 'port'), texts.network && 'a network'].filter(Boolean);
-  find('[data-rest] > summary', form).textContent = `Variables, ports and network: ${parts.join(', ') || 'none'} besides the template's`;
+  const parts = [texts.env.length && counted(texts.env.length, 'variable'), texts.ports.length && counted(texts.ports.length, 'port'), texts.network && 'a network', texts.command.trim() && 'a command'].filter(Boolean);
+  find('[data-rest] > summary', form).textContent = `Variables, ports, network and command: ${parts.join(', ') || 'none'} besides the template's`;
 }
 
 // ---- what is wrong ----

@@ -1,8 +1,9 @@
 // The folded part of the form: variables and ports of this workspace, and what its template has of them.
 import { element, find, icon } from '../frame/dom.js';
+import { textOfCommand } from '../shared/own_command.js';
 import { portFields, rowWith } from '../shared/port_rows.js';
 
-// The values of another workspace: its longer name, and its variables and ports that the template does not have.
+// The values of another workspace: its longer name, its command, and its variables and ports that the template does not have.
 // Returns its resources as a request: no limit is said where the template has one of its own.
 export function fillLike(form, source, { defaults, limits, ports, network = null }) {
   find('[data-field=display_name]', form).value = source.display_name;
@@ -10,7 +11,11 @@ export function fillLike(form, source, { defaults, limits, ports, network = null
   const isDefault = ({ name, value }) => (defaults.env ?? []).some(one => one.name === name && one.value === value);
   for (const variable of source.env) if (!isDefault(variable)) addRow(form, 'env', variable);
   for (const port of source.ports) if (!ports.some(other => other.name === port.name)) addRow(form, 'ports', port.container_port === port.host_port ? { ...port, container_port: '' } : port);
-  if (source.network !== network) networkOf(form).value = source.network ?? NO_NETWORK;
+  if (source.network !== network) networkField(form).value = source.network ?? NO_NETWORK;
+  if (source.command) {
+    networkField(form); // which comes before it
+    commandField(form).value = textOfCommand(source.command);
+  }
   const asked = { ...source.resources };
   for (const key of ['cpu_limit', 'memory_bytes', 'shm_bytes', 'pids_limit']) {
     if (asked[key] === null && (defaults[key] ?? limits[key] ?? null) !== null) asked[key] = 'unlimited';
@@ -27,20 +32,25 @@ export function openMore(place, change) {
     rows.before(element('h3', {}, title));
     rows.after(element('div', {}, element('button', { class: 'btn sm', type: 'button', 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'), label)));
   }
-  networkOf(place);
+  networkField(place);
+  commandField(place);
 }
 
 const addRow = (place, kind, values) => find(`[data-rows="${kind}"]`, place).append(kind === 'env' ? variableRow(values) : portRow(values));
 
 const NO_NETWORK = 'none';
 
-// The field of the network, made when it is asked for first.
-function networkOf(place) {
-  const made = find('[data-field=network]', place);
+// The fields of the network and of the command, made when they are asked for first.
+const networkField = place => ownField(place, 'network', 'Network', () => input({ class: 'input mono', maxlength: 63 }));
+const commandField = place => ownField(place, 'command', 'Command', () => element('textarea', { class: 'input mono', rows: 2, spellcheck: 'false' }));
+
+function ownField(place, name, title, make) {
+  const made = find(`[data-field=${name}]`, place);
   if (made) return made;
-  const control = input({ class: 'input mono', id: 'f-network', 'data-field': 'network', 'data-key': 'network', maxlength: 63, 'aria-describedby': 'h-network e-f-network' });
-  find('[data-template-facts]', place).before(element('div', { class: 'field' }, element('label', { for: 'f-network' }, 'Network ', element('span', { class: 'opt' }, 'optional')), control,
-    element('span', { class: 'help', id: 'h-network' }), element('p', { class: 'field-error', id: 'e-f-network', hidden: true }, icon('warning'), element('span', {}))));
+  const id = `f-${name}`, control = make();
+  for (const [attribute, value] of Object.entries({ id, 'data-field': name, 'data-key': name, 'aria-describedby': `h-${name} e-${id}` })) control.setAttribute(attribute, value);
+  find('[data-template-facts]', place).before(element('div', { class: 'field' }, element('label', { for: id }, `${title} `, element('span', { class: 'opt' }, 'optional')), control,
+    element('span', { class: 'help', id: `h-${name}` }), element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {}))));
   return control;
 }
 
@@ -72,7 +82,9 @@ export function showFacts(place, template) {
     ['Apps', template.launchers.map(({ name, autostart }) => autostart ? `${name}, at each start` : name)],
     ['When idle', template.idle.action && template.idle.action !== 'none' ? [`${template.idle.action === 'stop' ? 'stopped' : 'said'} after ${template.idle.after_minutes} min`] : ['nothing']],
   ].filter(([, values]) => values.length);
-  networkOf(place);
+  networkField(place);
+  commandField(place);
+  find('#h-command', place).textContent = "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.";
   find('#h-network', place).textContent = template.network ? `Empty: ${template.network}, as the template's; ${NO_NETWORK} for none.` : 'On one of yours, your workspaces reach each other by name. Empty: none.';
   find('[data-template-facts]', place).replaceChildren(element('h3', {}, 'From the template'),
     element('dl', { class: 'facts' }, lines.flatMap(([title, values]) => [element('dt', {}, title), element('dd', { class: 'mono ref' }, values.join(', '))])));

@@ -1,5 +1,6 @@
 // What the form says, without the form: texts become a request, the command that sends the same, and amounts.
 import { amount, quoted } from '../frame/words.js';
+import { WRONG_COMMAND, argumentsOf, lineForSh } from '../shared/own_command.js';
 
 const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
 const FACTORS = { b: 1, k: KIB, m: MIB, g: GIGA, t: 2 ** 40 };
@@ -65,6 +66,9 @@ export function requestOf(form, takenNames) {
   if (form.env.length) body.env = form.env;
   if (form.ports.length) body.ports = form.ports.map(({ name, container_port: number, kind, user, access }) => ({ name, ...number && { container_port: whole(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } }));
   if (form.network) body.network = form.network === 'none' ? null : form.network;
+  const command = argumentsOf(form.command);
+  if (command === undefined) wrong.set('command', WRONG_COMMAND);
+  else if (command) body.command = command;
   if (form.restartOnBoot) body.restart_on_boot = true;
   checkRows(form, wrong);
   return { body, wrong };
@@ -97,7 +101,7 @@ const option = (name, value) => `${name}${value.startsWith('-') ? '=' : ' '}${qu
 
 // The command that sends the same; what is no value yet stands in it as it was typed.
 export function commandOf(form, body, templateWord, { start = true } = {}) {
-  const name = quoted(form.name || 'NAME'), unlimited = {};
+  const name = quoted(form.name || 'NAME'), unlimited = {}, later = {};
   const words = ['svc ws setup', option('--template', templateWord || 'TEMPLATE'), option('--name', form.name || 'NAME')];
   if (form.displayName) words.push(option('--display-name', form.displayName));
   for (const [key, { option: flag, word }] of Object.entries(RESOURCES)) {
@@ -110,9 +114,13 @@ export function commandOf(form, body, templateWord, { start = true } = {}) {
   for (const variable of form.env) words.push(option('--env', `${variable.name}=${variable.value}`));
   for (const port of form.ports) words.push(option('--port', wordOfPort(port)));
   if (form.network) words.push(option('--network', form.network));
+  if (body.command && lineForSh(body.command) !== null) words.push(option('--command', lineForSh(body.command)));
+  else if (body.command) later.command = body.command;
+  else if (form.command.trim()) words.push(option('--command', form.command));
   if (form.restartOnBoot) words.push('--restart-on-boot');
   const lines = [words.join(' ')];
-  if (Object.keys(unlimited).length) lines.push(`svc ws edit ${name} --file - <<< '${JSON.stringify({ resources: unlimited })}'`);
+  if (Object.keys(unlimited).length) later.resources = unlimited;
+  if (Object.keys(later).length) lines.push(`svc ws edit ${name} --file -${later.command ? ' --replace-container' : ''} <<< ${quoted(JSON.stringify(later))}`);
   if (start) lines.push(`svc ws start ${name}`);
   return lines.join(' && ');
 }

@@ -4,6 +4,7 @@ import { ask, isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
+import { lineForSh, lineOfCommand } from '../shared/own_command.js';
 import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../workspaces/deeds.js';
 
 const acting = { record: null, version: null, doing: null, done: () => {}, redraw: () => {}, refused: () => {} };
@@ -62,13 +63,14 @@ const GIB_BYTES = 2 ** 30;
 const bytesWord = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g` : String(bytes);
 
 // The command that makes another one of the same size and variables.
-export function anotherCommand({ name, template, resources, env, network, restart_on_boot: onBoot }) {
+export function anotherCommand({ name, template, resources, env, network, command, restart_on_boot: onBoot }) {
   const words = ['svc ws setup --template', quoted(template.name), '--name', quoted(`${name}-2`)];
   if (resources.cpu_limit !== null) words.push('--cpus', String(resources.cpu_limit));
   if (resources.memory_bytes !== null) words.push('--memory', bytesWord(resources.memory_bytes));
   if (resources.gpu_count) words.push('--gpu-count', String(resources.gpu_count), '--gpu-mode', resources.gpu_mode);
   for (const variable of env) words.push('--env', quoted(`${variable.name}=${variable.value}`));
   if (network) words.push('--network', quoted(network));
+  if (command) words.push('--command', quoted(lineForSh(command) ?? `exec ${lineOfCommand(command)}`));
   if (onBoot) words.push('--restart-on-boot');
   return words.join(' ');
 }

@@ -1,5 +1,6 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
+import { lineOfCommand } from '../shared/own_command.js';
 import { amount, duration, quoted, sizeWords, time } from '../frame/words.js';
 
 const LIMIT_WORDS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
@@ -7,7 +8,7 @@ const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in 
 
 // `gpuNumber` gives the number of a GPU by its UUID; `upgrade` opens what an upgrade changes.
 export function factsOf(record, { gpuNumber, upgrade }) {
-  const { id, template, resources, mounts, env, ports, network, idle } = record;
+  const { id, template, resources, mounts, env, ports, network, command, idle } = record;
   const facts = [
     ['Id', element('span', { class: 'mono' }, id)],
     ['Template', element('span', {}, element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}`), newerRevision(record, upgrade)],
@@ -19,6 +20,7 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Files', ...mounts.map(({ root, path, read_only: isReadOnly }) => element('div', {}, element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root), ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only'))],
     env.length > 0 && ['Variables', ...env.map(({ name, value }) => element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`))],
     ports.length > 0 && ['Ports', ...ports.map(port => element('div', { class: 'mono' }, `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`))],
+    command && ['Command', element('div', { class: 'mono clip', title: lineOfCommand(command) }, lineOfCommand(command))],
     network && ['Network', element('span', { class: 'mono' }, network)],
     ['When idle', idleFact(idle)],
     ['Reboot', record.restart_on_boot ? 'started again' : 'stays stopped'],

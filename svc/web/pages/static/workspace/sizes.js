@@ -1,4 +1,6 @@
 // The resources of a workspace as texts of a form, and back: what is empty is the template's default.
+import { WRONG_COMMAND, argumentsOf, textOfCommand } from '../shared/own_command.js';
+
 const GIB_OF = 2 ** 30;
 const FACTOR_OF = { k: 2 ** 10, m: 2 ** 20, g: GIB_OF, t: 2 ** 40 };
 export const NO_LIMIT = 'unlimited';
@@ -20,31 +22,6 @@ export const SIZES = {
   shm_bytes: { label: 'Shared memory', ...SIZE },
   pids_limit: { label: 'Processes', text: String, parse: wholeOf, wrong: 'Use a whole number, or unlimited.' },
 };
-
-// A command of its own as lines, one for each argument; as a JSON list where an argument is none, or it would be read as one.
-function textOfCommand(command) {
-  if (command === null) return '';
-  const isPlain = command.every(argument => /^\S(.*\S)?$/.test(argument)) && !command[0].startsWith('[');
-  return isPlain ? command.join('\n') : JSON.stringify(command);
-}
-
-// The arguments of such a text: null is the template's command; undefined for a text that is none.
-function commandOf(text) {
-  const whole = text.trim();
-  if (whole === '') return null;
-  if (!whole.startsWith('[')) {
-    const lines = whole.split('\n').map(line => line.trim());
-    return lines.includes('') ? undefined : lines;
-  }
-  try {
-    const list = JSON.parse(whole);
-    return list.length > 0 && list.every(argument => typeof argument === 'string') ? list : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const WRONG_COMMAND = 'Use one argument a line without empty lines, or a JSON list such as ["sh", "-c", "echo a"].';
 
 // What the form shows of a record, by the names of the fields.
 export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env, network, command }) {
@@ -71,9 +48,9 @@ export function patchOf(texts, base) {
 }
 
 function takeCommand(text, before, patch, wrong) {
-  const command = commandOf(text);
+  const command = argumentsOf(text);
   if (command === undefined) wrong.push({ field: 'command', message: WRONG_COMMAND });
-  else if (JSON.stringify(command) !== JSON.stringify(commandOf(before))) patch.command = command;
+  else if (JSON.stringify(command) !== JSON.stringify(argumentsOf(before))) patch.command = command;
 }
 
 function valueOf(name, text) {
