@@ -22,7 +22,6 @@ from svc.log import log
 from svc.worker import threads
 
 PERIOD_S = 60.0
-OWNERS_AT_ONCE = 4
 PORTS_SEEN_MAX = 1000  # rows of a reply that should have PORTS_PER_WORKSPACE
 
 
@@ -42,7 +41,7 @@ class IdleWatch:
         self.clock = clock
         self.time_of_day = time_of_day
         self.lock = threading.Lock()
-        self.slots = threading.BoundedSemaphore(OWNERS_AT_ONCE)
+        self.slots = threading.BoundedSemaphore(threads.OWNERS_AT_ONCE)
         self.measuring: set[int] = set()  # owners
         self.before: dict[tuple[str, str], Use] = {}  # by workspace and the time of its start
         self.notified: set[tuple[str, str]] = set()  # by workspace and idle_since

@@ -24,7 +24,6 @@ from svc.worker import threads
 ENDED_S = 1.0  # by then the end of the workspace, or a requested stop, is recorded
 END_RETRIES, END_PAUSE_S = 20, 0.1  # the shim reaps a moment after the process is gone
 RETRY_S = 30.0  # for a launcher whose watch failed and whose end was not found
-OWNERS_AT_ONCE = 4  # whose agents are started and asked, as after a start of the service
 RUNS_MAX = 4096  # descriptors; the service's limit is many times that
 NO_UID = -1  # the caller is used only for helper calls, which name the user
 
@@ -39,7 +38,7 @@ class LauncherWatch:
         self.tried: dict[int, float] = {}  # time of the last attempt, by the event of the start
         self.owners: set[int] = set()  # owners whose agents are being asked
         self.lock = threading.Lock()
-        self.slots = threading.BoundedSemaphore(OWNERS_AT_ONCE)
+        self.slots = threading.BoundedSemaphore(threads.OWNERS_AT_ONCE)
 
     def begin(self) -> None:
         """Watch launchers that were started since the last call; called from the polling thread."""

@@ -22,7 +22,6 @@ from svc.worker import threads
 END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
 END_PAUSE_S = 0.1
 CONTAINERS_MAX = 65_536  # of one user, in one reply
-OWNERS_AT_ONCE = 4  # at the start of the worker
 NO_UID = -1  # of a caller that is used for helper calls only, which name the user
 
 
@@ -44,7 +43,7 @@ class Reconciler:
         """
         owners = reconcile_rules.owners()
         shared = iter(owners)  # a list's iterator gives each of its items to one thread only
-        for thread in [threads.start(self._inspect_each, shared) for _ in owners[:OWNERS_AT_ONCE]]:
+        for thread in [threads.start(self._inspect_each, shared) for _ in owners[: threads.OWNERS_AT_ONCE]]:
             thread.join()
 
     def _inspect_each(self, owners: Iterator[tuple[int, str]]) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from svc.db.connect import close_database
 from svc.errors import EngineUnavailable, SvcError
 
+OWNERS_AT_ONCE = 4  # whose agents one part of the worker starts and asks: each is a process of the host
+
 
 def start(target: Callable[..., object], *arguments: Any, nice: int = 0) -> threading.Thread:
     """Run `target` in a daemon thread, with less priority if it is `nice`; closes its database connection."""

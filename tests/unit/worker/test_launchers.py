@@ -18,6 +18,7 @@ from svc.db.ids import now
 from svc.domain import events
 from svc.domain.workspaces import launchers
 from svc.worker import launchers as watching
+from svc.worker import threads
 from svc.worker.launchers import LauncherWatch
 
 STARTED = {"state": "started", "exit_code": None, "started_at": "2025-01-02T03:04:05Z", "finished_at": None}
@@ -90,7 +91,7 @@ def test_a_start_of_the_service_asks_few_owners_at_once(lab: str, far: FarEnd, w
     with subprocess.Popen(["sleep", "1000"]) as process:
         given = give(process)
         far.answers["launcher.watch_end"] = lambda call: asked.append(call) or given(call)
-        for _ in range(watching.OWNERS_AT_ONCE):  # others are being asked
+        for _ in range(threads.OWNERS_AT_ONCE):  # others are being asked
             watch.slots.acquire()
         watch.begin()
         time.sleep(0.2)
