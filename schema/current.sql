@@ -107,6 +107,11 @@ CREATE TABLE images (
     PRIMARY KEY (owner_id, image_ref)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE last_account_id (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE login_failures (
     -- one row for each subject (a user, an address) of each try that was not a success; soon removed
     subject TEXT NOT NULL,                -- keyed digest of what was tried: names nobody, holds no mistyped password
@@ -565,6 +570,10 @@ WHEN EXISTS (SELECT 1 FROM gpu_leases l WHERE l.gpu = NEW.gpu AND l.workspace_id
     AND (l.mode = 'exclusive' OR NEW.mode = 'exclusive'))
 BEGIN
     SELECT RAISE(ABORT, 'the GPU is leased');
+END;
+
+CREATE TRIGGER last_account_id_is_kept AFTER INSERT ON users BEGIN
+    UPDATE last_account_id SET id = max(id, NEW.id);
 END;
 
 CREATE TRIGGER tickets_end_with_their_account AFTER UPDATE OF disabled ON users WHEN NEW.disabled BEGIN

@@ -131,7 +131,7 @@ def create(
     """Create an account row; NameTaken when the name or the uid has one.
 
     Ids are never reused, even of removed accounts, since audit rows refer to their
-    owner by id.
+    owner by id, and Dockerfiles to their author.
     """
     check_name(name)
     with write():
@@ -150,10 +150,8 @@ def create(
 
 
 def _next_id() -> int:
-    row = database.execute_sql(
-        "SELECT 1 + max(coalesce(max(id), 0), coalesce((SELECT max(user_id) FROM audit), 0)) FROM users"
-    ).fetchone()
-    return int(row[0])
+    """The id after the last one, which a trigger keeps; in the caller's write transaction."""
+    return int(database.execute_sql("SELECT 1 + id FROM last_account_id").fetchone()[0])
 
 
 def update(account: Account, **columns: Any) -> None:

@@ -198,5 +198,29 @@ def test_ports_of_earlier_releases_belong_to_their_owner() -> None:
     assert columns["access"] == "'owner'"
 
 
+def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(tmp_path: Path) -> None:
+    """Its rows of the audit may be the only ones that still name it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for path in sorted(Path(migrate.folder()).glob("*.sql"))[:22]:
+        (earlier / path.name).write_bytes(path.read_bytes())
+    migrate.apply(connection, str(earlier))
+    connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (5, 'ada', '', '')")
+    connection.execute(
+        "INSERT INTO audit (at, user_id, user_name, via, action, outcome, request_id)"
+        " VALUES ('', 9, 'gone', 'session', 'auth.login', 'ok', '')"
+    )
+    assert [one.number for one in migrate.apply(connection)][:1] == [23]
+    last = "SELECT id FROM last_account_id"
+    assert connection.execute(last).fetchall() == [(9,)]
+    connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (7, 'ben', '', '')")
+    assert connection.execute(last).fetchall() == [(9,)]
+    connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (10, 'eve', '', '')")
+    connection.execute("DELETE FROM users WHERE id = 10")
+    assert connection.execute(last).fetchall() == [(10,)]
+    connection.close()
+
+
 def test_the_programs_own_migrations_are_in_order() -> None:
     assert migrate.latest() == len(migrate.known()) >= 1
