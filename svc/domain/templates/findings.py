@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Finding = dict[str, Any]
 
 NAMES_MAX = 10
+_SINCE = re.compile(r"changed since revision ([0-9]+)")  # as _changed and the names of its revisions
 _LINE = re.compile(r"line ([0-9]+): ")
 # Values that are keys by their form, whatever the variable's name is.
 _SECRET_VALUE = re.compile(
@@ -183,8 +184,13 @@ def pretty(document: dict[str, Any]) -> str:
 
 
 def present(caller: Caller, template: Template) -> list[Finding]:
-    """All findings now; the image in the caller's store says more of its user than its Dockerfile."""
+    """All findings now, as the caller may read them.
+
+    The image in the caller's store says more of its user than its Dockerfile.
+    """
     found = live(template) + template.findings
+    if template.owner_id is None and not caller.administers:
+        found = [_without_drafts(caller, template, one) for one in found]
     if not template.spec["run_as"] and (own := image_users.finding(caller, template.image_ref)):
         message, option = own
         if option:
@@ -192,6 +198,15 @@ def present(caller: Caller, template: Template) -> list[Finding]:
         others = [one for one in found if one["code"] != image_users.CODE]
         found = [_finding(image_users.CODE, message), *others]
     return found
+
+
+def _without_drafts(caller: Caller, template: Template, found: Finding) -> Finding:
+    """The finding, without a diff that has lines of a revision that the caller may not read."""
+    if found["diff"] is None:
+        return found
+    since = _SINCE.match(found["message"])
+    is_visible = since is not None and rows.sees(caller, template, int(since[1]))
+    return found if is_visible else found | {"diff": None}
 
 
 def live(template: Template) -> list[Finding]:

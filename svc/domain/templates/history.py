@@ -17,10 +17,6 @@ from svc.domain.templates import contexts, diffs, findings, records, revisions, 
 from svc.domain.templates.rows import Template
 from svc.errors import NotFound
 
-_VISIBLE = (
-    "r.template_id = ?1 AND (?2 OR r.revision = ?3 OR EXISTS (SELECT 1 FROM workspaces w"
-    " WHERE w.template_id = ?1 AND w.template_revision = r.revision AND w.owner_id = ?4))"
-)
 _WORKSPACES = (
     "(SELECT count(*) FROM workspaces w WHERE w.template_id = r.template_id"
     " AND w.template_revision = r.revision)"
@@ -35,17 +31,11 @@ def page_of(caller: Caller, ref: str, page: Page) -> dict[str, Any]:
     return pages.select(
         page,
         f"r.revision, r.created_at, r.source_type, r.image_ref, {_WORKSPACES}",
-        f"FROM template_revisions r WHERE {_VISIBLE} AND {found}",
-        (*_sight(caller, template), *values),
+        f"FROM template_revisions r WHERE {rows.VISIBLE_REVISION} AND {found}",
+        (*rows.sight(caller, template), *values),
         pages.order_by(page, _SORT, "-revision", "r.revision"),
         lambda row: _record(template, row),
     )
-
-
-def _sight(caller: Caller, template: Template) -> tuple[Any, ...]:
-    """The parameters of _VISIBLE."""
-    sees_all = template.owner_id is not None or caller.administers
-    return template.id, int(sees_all), template.revision, caller.user_id
 
 
 def _record(template: Template, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -89,11 +79,7 @@ def at(caller: Caller, ref: str, revision: int) -> Template:
 
 def _at(caller: Caller, template: Template, revision: int) -> Template:
     """The template at a revision that the caller may see; raises NotFound."""
-    visible = database.execute_sql(
-        f"SELECT 1 FROM template_revisions r WHERE {_VISIBLE} AND r.revision = ?5",
-        (*_sight(caller, template), revision),
-    ).fetchone()
-    if visible is None:
+    if not rows.sees(caller, template, revision):
         name = rows.reference(caller.user_id, template.id)
         raise NotFound(
             f"{template.name} has no revision {revision}, or no longer", hint=f"svc template revisions {name}"
@@ -116,8 +102,8 @@ def diff(caller: Caller, ref: str, before: int | None, after: int | None) -> dic
 def _previous(caller: Caller, template: Template, revision: int) -> int:
     """The newest visible revision before this one; this one itself where there is none."""
     row = database.execute_sql(
-        f"SELECT max(r.revision) FROM template_revisions r WHERE {_VISIBLE} AND r.revision < ?5",
-        (*_sight(caller, template), revision),
+        f"SELECT max(r.revision) FROM template_revisions r WHERE {rows.VISIBLE_REVISION} AND r.revision < ?5",
+        (*rows.sight(caller, template), revision),
     ).fetchone()
     return revision if row[0] is None else int(row[0])
 

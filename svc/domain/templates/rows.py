@@ -15,6 +15,11 @@ from svc.errors import NotFound
 
 # Visible to the caller: ?1 is the user whose private ones count, ?2 whether disabled global ones do too.
 VISIBLE = "(t.owner_id = ?1 OR (t.owner_id IS NULL AND (t.status = 'enabled' OR ?2)))"
+# A revision r that the caller may read, by the parameters of `sight`: what was never enabled is not for all.
+VISIBLE_REVISION = (
+    "r.template_id = ?1 AND (?2 OR r.revision = ?3 OR EXISTS (SELECT 1 FROM workspaces w"
+    " WHERE w.template_id = ?1 AND w.template_revision = r.revision AND w.owner_id = ?4))"
+)
 COLUMNS = (
     "t.id, t.name, t.owner_id, u.name, t.status, t.managed, t.cloned_from, t.revision, t.reviewed_revision,"
     " r.source_type, r.image_ref, r.dockerfile, r.context, r.local_only, r.written_by, r.bundle_digest,"
@@ -114,6 +119,21 @@ def find(caller: Caller, ref: str, owner_id: int | None = None) -> Template:
     if row is None:
         raise NotFound(f"no template {ref}", hint="svc template list")
     return Template(*row)
+
+
+def sight(caller: Caller, template: Template) -> tuple[Any, ...]:
+    """The parameters of VISIBLE_REVISION."""
+    sees_all = template.owner_id is not None or caller.administers
+    return template.id, int(sees_all), template.revision, caller.user_id
+
+
+def sees(caller: Caller, template: Template, revision: int) -> bool:
+    """Whether the caller, who sees the template at its present revision, may read a kept revision of it."""
+    row = database.execute_sql(
+        f"SELECT 1 FROM template_revisions r WHERE {VISIBLE_REVISION} AND r.revision = ?5",
+        (*sight(caller, template), revision),
+    ).fetchone()
+    return row is not None
 
 
 def reference(user_id: int, template_id: str) -> str:

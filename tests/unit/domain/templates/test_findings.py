@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from unit.configuring import configured
 from unit.domain.templates.enabling import enable
+from unit.serving import make_workspace
 
 from svc.domain.gpus import hardware
 from svc.domain.principal import Caller
@@ -224,6 +225,28 @@ def test_an_edit_is_compared_with_the_last_review_too(boss: Caller) -> None:
         "changed since revision 2: description",
         "changed since revision 1, the last that was enabled: source, description, env",
     ]
+
+
+def test_lines_of_a_draft_are_for_administrators(ada: Caller, boss: Caller) -> None:
+    """Whoever has a workspace of a revision may read it, and so its difference."""
+    body = {"name": "py", "scope": "global", "source": {"image_ref": PINNED}}
+    created = templates.create(boss, body)["id"]
+    enable(boss, created)
+    for text in ("a draft", "final"):
+        templates.edit(boss, created, {"description": text})
+
+    def changes(caller: Caller) -> list[tuple[str, bool]]:
+        findings = templates.get(caller, created)["findings"]
+        return [
+            (one["message"], "a draft" in (one["diff"] or "")) for one in findings if one["code"] == "changed"
+        ]
+
+    assert changes(boss)[0] == ("changed since revision 2: description", True)
+    assert changes(ada)[0] == ("changed since revision 2: description", False)
+    assert [message for message, _ in changes(ada)] == [message for message, _ in changes(boss)]
+    assert "a draft" not in json.dumps(templates.get(ada, created))
+    make_workspace(ada.user_id, created, template_revision=2)
+    assert changes(ada)[0] == ("changed since revision 2: description", True)
 
 
 # --- of this host -------------------------------------------------------------------------------
