@@ -42,7 +42,15 @@ def test_signing_in_leads_to_where_one_was_going(browser: Driver, canned: Canned
 
 @pytest.mark.parametrize(
     "next_",
-    ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/sign-in"],
+    [
+        "//evil.example/",
+        "https://evil.example/",
+        "/\\evil.example",
+        "/.//evil.example/",
+        "/%252e//evil.example/",
+        "javascript:alert(1)",
+        "/sign-in",
+    ],
 )
 def test_nobody_is_sent_elsewhere(browser: Driver, canned: Canned, next_: str) -> None:
     visit(browser, canned, f"/sign-in?next={next_}", signed_in=False)

@@ -120,3 +120,36 @@ def test_the_joined_files_are_modules(tmp_path: Path) -> None:
             path.write_bytes(content.body)
             checked = subprocess.run(["node", "--check", path], capture_output=True, text=True, check=False)
             assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.allow_commands("node")
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize(
+    ("next_", "destination"),
+    [
+        ("/workspaces/lab?tab=logs", "/workspaces/lab?tab=logs"),
+        ("/templates/a%2520b", "/templates/a%20b"),
+        ("", "/workspaces"),
+        ("/sign-in", "/workspaces"),
+        ("https://evil.example/", "/workspaces"),
+        ("javascript:alert(1)", "/workspaces"),
+        ("//evil.example/", "/workspaces"),
+        ("%2F%2Fevil.example/", "/workspaces"),
+        ("/\\evil.example", "/workspaces"),
+        ("/%09/evil.example", "/workspaces"),
+        ("/%0A%5Cevil.example", "/workspaces"),
+        ("/.//evil.example/", "/workspaces"),
+        ("/%252e//evil.example/", "/workspaces"),
+        ("/a/..//evil.example/", "/workspaces"),
+        ("/.\\\\evil.example/", "/workspaces"),
+        ("/%09/[", "/workspaces"),  # no address at all
+    ],
+)
+def test_a_login_leads_to_a_path_of_the_service_alone(tmp_path: Path, next_: str, destination: str) -> None:
+    module = tmp_path / "destination.mjs"
+    module.write_bytes((assets.FOLDER / "sign_in/destination.js").read_bytes())
+    script = f"import {{ destinationOf }} from '{module}'; console.log(destinationOf(process.argv[1]))"
+    address = f"https://host.example:8443/sign-in?next={next_}"
+    command = ["node", "--input-type=module", "--eval", script, address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{destination}\n", "")

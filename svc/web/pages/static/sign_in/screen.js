@@ -3,17 +3,10 @@ import { call, session } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { startLine } from '../frame/line.js';
+import { destinationOf } from './destination.js';
 import { signInForm, signInHelp } from './form.js';
 
-// Where the person was going: a path of this service, and nothing else.
-function destination() {
-  const next = new URLSearchParams(location.search).get('next') ?? '';
-  if (!/^\/(?![/\\])/.test(next)) return '/workspaces';
-  const url = new URL(next, location.origin);
-  return url.origin === location.origin && url.pathname !== '/sign-in' ? url.pathname + url.search : '/workspaces';
-}
-
-const arrive = () => location.replace(destination());
+const arrive = () => location.replace(destinationOf(location.href));
 
 // Signed in already: the other tab's session is this one's too.
 async function isSignedIn() {
