@@ -163,7 +163,7 @@ PASSWORD_MAX = 64
 PASSWORD_GUESSES_MIN = 10**6  # by zxcvbn's estimate; five years of LOGIN_FAILURES_MAX in LOGIN_WINDOW_S
 
 # --- logins and sessions ---------------------------------------------------------
-LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, for a user and for an address; more are refused before hashing
+LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, of a user, an address, a password change; more are not hashed
 LOGIN_WINDOW_S = 15 * 60
 LOGIN_PLACES_PER_USER = 20  # clients that a user has logged in from: failures of others do not count there
 LOGIN_PLACE_S = 90 * 24 * 3600

@@ -84,15 +84,14 @@ def log_out(caller: Caller) -> None:
 def change_password(caller: Caller, current: str, new: str) -> None:
     """Change the caller's own password; "ends all sessions and tokens", including this session.
 
-    Throttled like a login. Raises ValidationFailed with the field `current_password` when
-    that is wrong, `password` when the new one is refused.
+    Throttled as a login is, but counted apart. Raises ValidationFailed with the field
+    `current_password` when that is wrong, `password` when the new one is refused.
     """
     user = users.get(caller.name)
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
     )
-    # Whoever took over a session is where its user has logged in, and guesses no more often than others.
-    if not _attempt(user, user.name, current, caller.address, anywhere=True):
+    if not _is_present(user, current):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
         raise invalid_field("current_password", "wrong", "is not the current password")
     hashed = hashing.hash_password(normalised)
@@ -102,13 +101,30 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         audit.add(caller, "auth.password", user.name, "ok")
 
 
-def _attempt(user: Account | None, name: str, password: str, address: str, *, anywhere: bool = False) -> bool:
+def _is_present(user: Account, password: str) -> bool:
+    """Whether this is the password of a user who has a session; counts it as wrong first.
+
+    The count is the account's own: strangers' logins lock nobody out of a new password, and whoever
+    took over a session has as many guesses as one address at the login.
+    """
+    throttle.enter_change(user.id)
+    try:
+        right = hashing.verify(password, user.password_hash)
+    except TooManyRequests:
+        throttle.withdraw_change(user.id)  # refused before hashing: not a failure
+        raise
+    if right:
+        throttle.forget_changes(user.id)
+    return right
+
+
+def _attempt(user: Account | None, name: str, password: str, address: str) -> bool:
     """Whether the password is right. Counts the attempt first, and always takes as long.
 
     After LOGIN_FAILURES_IN_A_ROW no password is right until the account is unlocked on the host,
-    except where its user has logged in before; `anywhere`: there too.
+    except where its user has logged in before.
     """
-    is_known = throttle.enter(name, address, anywhere=anywhere)
+    is_known = throttle.enter(name, address)
     is_open = user is not None and (is_known or user.failed_logins < LOGIN_FAILURES_IN_A_ROW)
     try:
         right = hashing.verify(password, user.password_hash if user is not None and is_open else None)

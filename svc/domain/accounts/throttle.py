@@ -3,7 +3,8 @@
 There is one count for each user name and one for each client (svc/domain/addresses.py), stored
 under a keyed digest because a mistyped name may be a password. Either count alone is enough to
 refuse an attempt. A user at a client where the user has logged in before has one count of its
-own instead, so that failures of others lock out nobody from there.
+own instead, so that failures of others lock out nobody from there. Wrong passwords in an open
+session, which a change of the password asks for, have a count for each account.
 """
 
 from __future__ import annotations
@@ -36,24 +37,20 @@ def subject(kind: str, name: str) -> str:
     return hmac.new(keys.derived(b"login failures"), f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
 
 
-def enter(name: str, address: str, *, anywhere: bool = False) -> bool:
+def enter(name: str, address: str) -> bool:
     """Count an attempt as a failure before the password is verified.
 
     Returns whether the user has logged in from there before; then failures in a row from
-    elsewhere do not count; `anywhere`: never. Raises TooManyRequests (retry_after_s) when a count already has
+    elsewhere do not count. Raises TooManyRequests (retry_after_s) when a count already has
     LOGIN_FAILURES_MAX within LOGIN_WINDOW_S; a refused attempt is not counted.
     Names that nobody has cause the same statements as others.
     """
     client = addresses.client_of(address)
     with write():
         at = now()  # inside the transaction, so that rows are in the order of their times
-        is_known = not anywhere and _is_known(name, client, at)
-        subjects = _subjects(name, client, is_known)
-        _prune(subjects, at)
-        wait_s = max(_wait_s(digest, at) for digest in subjects)
+        is_known = _is_known(name, client, at)
+        wait_s = _count(_subjects(name, client, is_known), at)
         if not wait_s:
-            for digest in subjects:
-                database.execute_sql("INSERT INTO login_failures VALUES (?, ?)", (digest, at))
             _add_to_row(name, client, is_known, 1)
     if wait_s:
         raise TooManyRequests("too many wrong logins; wait before the next one", retry_after_s=wait_s)
@@ -84,6 +81,30 @@ def withdraw(name: str, address: str, is_known: bool) -> None:
         _add_to_row(name, client, is_known, -1)
 
 
+def enter_change(user_id: int) -> None:
+    """Count a present password, which a change asks for, as wrong before it is verified; as `enter`.
+
+    The caller has a session, so strangers cannot use up this count, and no failures in a row add up.
+    """
+    with write():
+        wait_s = _count((_change(user_id),), now())
+    if wait_s:
+        message = "too many wrong passwords; wait before the next change"
+        raise TooManyRequests(message, retry_after_s=wait_s)
+
+
+def withdraw_change(user_id: int) -> None:
+    """Undo `enter_change` for a password that was refused before its hash."""
+    with write():
+        database.execute_sql(_NEWEST, (_change(user_id),))
+
+
+def forget_changes(user_id: int) -> None:
+    """Delete what `enter_change` has counted (the present password was right, or there is another)."""
+    with write():
+        database.execute_sql("DELETE FROM login_failures WHERE subject = ?", (_change(user_id),))
+
+
 def forget_user(name: str) -> None:
     """Delete a user's failures, also those in a row (a password reset, a call on the host socket)."""
     with write():
@@ -95,6 +116,10 @@ def forget_places(user_id: int) -> None:
     """Forget where a user has logged in (another password: whoever had the last one may have been there)."""
     with write():
         database.execute_sql("DELETE FROM login_places WHERE user_id = ?", (user_id,))
+
+
+def _change(user_id: int) -> str:
+    return subject("change", str(user_id))
 
 
 def _subjects(name: str, client: str, is_known: bool) -> tuple[str, ...]:
@@ -142,6 +167,16 @@ def _remember(name: str, client: str) -> None:
         " ORDER BY at DESC LIMIT ?)",
         (name, name, LOGIN_PLACES_PER_USER),
     )
+
+
+def _count(subjects: tuple[str, ...], at: str) -> int:
+    """Add a failure of each subject, unless one has as many as may be; returns the seconds to wait, or 0."""
+    _prune(subjects, at)
+    wait_s = max(_wait_s(digest, at) for digest in subjects)
+    if not wait_s:
+        for digest in subjects:
+            database.execute_sql("INSERT INTO login_failures VALUES (?, ?)", (digest, at))
+    return wait_s
 
 
 def _prune(subjects: tuple[str, ...], at: str) -> None:

@@ -185,6 +185,7 @@ def set_password(user: Account, password_hash: str, password_length: int) -> End
         )  # fmt: skip
         throttle.forget_user(user.name)
         throttle.forget_places(user.id)
+        throttle.forget_changes(user.id)
         return end_access(user.id)
 
 

@@ -341,7 +341,7 @@ def fields(error: ValidationFailed) -> list[str]:
 
 
 def test_the_present_password_is_needed(ada: Caller, far: FarEnd) -> None:
-    """And guessed at no more often than at a login, with which it is counted."""
+    """And guessed at no more often than at a login; logins are counted apart."""
     for _ in range(LOGIN_FAILURES_MAX):
         with pytest.raises(ValidationFailed) as caught:
             logins.change_password(ada, "wrong", NEW)
@@ -349,7 +349,10 @@ def test_the_present_password_is_needed(ada: Caller, far: FarEnd) -> None:
         assert audited()[-1] == ("auth.password", "ada", "validation_failed")
     with pytest.raises(TooManyRequests):
         logins.change_password(ada, PASSWORD, NEW)
-    refused(TooManyRequests, far, address="192.0.2.2")
+    assert users.get("ada").failed_logins == 0
+    log_in(far, address="192.0.2.2")
+    with pytest.raises(TooManyRequests):  # which no login gives back
+        logins.change_password(ada, PASSWORD, NEW)
     assert PASSWORD not in everything()
     assert NEW not in everything()
 
@@ -373,11 +376,32 @@ def test_a_superusers_must_be_longer(ada: Caller) -> None:
     logins.change_password(ada, PASSWORD, NEW)
 
 
-def test_a_closed_password_changes_nothing(ada: Caller) -> None:
-    """Who took over a session has no more than the hundred guesses of everybody else."""
+def test_failures_of_strangers_keep_nobody_from_a_new_password(ada: Caller, far: FarEnd) -> None:
+    """Neither five of them nor the hundred that lock the login."""
+    for number in range(LOGIN_FAILURES_MAX):
+        refused(Unauthenticated, far, "ada", "wrong", address=f"192.0.2.{number + 50}")
+    refused(TooManyRequests, far, address="192.0.2.77")
     database.execute_sql("UPDATE users SET failed_logins = ?", (LOGIN_FAILURES_IN_A_ROW,))
-    with pytest.raises(ValidationFailed):
-        logins.change_password(ada, PASSWORD, NEW)
+    logins.change_password(ada, PASSWORD, NEW)
+
+
+def test_a_right_present_password_is_no_failure(ada: Caller, far: FarEnd) -> None:
+    """Nor does one account use up another's count, or a password from the host leave it full."""
+    for _ in range(LOGIN_FAILURES_MAX - 1):
+        with pytest.raises(ValidationFailed):
+            logins.change_password(ada, "wrong", NEW)
+    logins.change_password(ada, PASSWORD, NEW)
+    assert failures() == 0
+    for _ in range(LOGIN_FAILURES_MAX):
+        with pytest.raises(ValidationFailed):
+            logins.change_password(ada, PASSWORD, "five calm brown kettles")
+    bob = caller_of(known("bob", 2002), far, kind="session", address=HERE)
+    logins.change_password(bob, PASSWORD, NEW)
+    with pytest.raises(TooManyRequests):
+        logins.change_password(ada, NEW, PASSWORD)
+    user = users.get("ada")
+    users.set_password(user, str(user.password_hash), len(NEW))
+    logins.change_password(ada, NEW, PASSWORD)
 
 
 def test_two_changes_at_once(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
