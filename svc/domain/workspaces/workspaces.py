@@ -175,6 +175,8 @@ def _insert(
     }  # fmt: skip
     opened = ports.combine(template.spec["ports"], request.get("ports", []))
     with names.taking("workspace", request["name"]):
+        templates.usable(caller, template.id)  # still: the agent's answers took their time
+        template_rows.at_revision(template.id, template.revision)
         quotas.require_room(caller.user_id)
         database.execute_sql(
             f"INSERT INTO workspaces ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",

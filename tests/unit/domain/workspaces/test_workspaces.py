@@ -52,6 +52,32 @@ def test_create_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
     assert column("container_id", record["id"]) is None
 
 
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("UPDATE templates SET status = 'disabled'", errors.TemplateDisabled),
+        ("DELETE FROM templates", errors.NotFound),
+        ("UPDATE templates SET revision = 2", errors.NotFound),
+    ],
+)
+def test_create_asks_for_the_template_last(
+    ada: Caller, far: FarEnd, template: str, change: str, error: type[errors.SvcError]
+) -> None:
+    """A user's agent may take its time: meanwhile the template is disabled, deleted, or its revision gone."""
+
+    def answer(_call: Any) -> dict[str, Any]:
+        with write():
+            database.execute_sql(change)
+            if "revision" in change:
+                database.execute_sql("UPDATE template_revisions SET revision = 2")
+        return MISSING
+
+    far.answers["image.inspect"] = answer
+    with pytest.raises(error):
+        workspaces.create(ada, {"name": "lab", "template": "base"})
+    assert workspaces.page_of(ada, Page()).startswith('{"items":[],"total":0')
+
+
 def test_create_with_podman_down_leaves_nothing(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = "unavailable"
     with pytest.raises(errors.EngineUnavailable):
