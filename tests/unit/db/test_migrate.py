@@ -203,7 +203,8 @@ def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(tmp_path: 
     connection = sqlite3.connect(":memory:", isolation_level=None)
     earlier = tmp_path / "earlier"
     earlier.mkdir()
-    for path in sorted(Path(migrate.folder()).glob("*.sql"))[:22]:
+    [number] = [one.number for one in migrate.known() if one.name == "last_account_id"]
+    for path in sorted(Path(migrate.folder()).glob("*.sql"))[: number - 1]:
         (earlier / path.name).write_bytes(path.read_bytes())
     migrate.apply(connection, str(earlier))
     connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (5, 'ada', '', '')")
@@ -211,7 +212,7 @@ def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(tmp_path: 
         "INSERT INTO audit (at, user_id, user_name, via, action, outcome, request_id)"
         " VALUES ('', 9, 'gone', 'session', 'auth.login', 'ok', '')"
     )
-    assert [one.number for one in migrate.apply(connection)][:1] == [23]
+    assert [one.name for one in migrate.apply(connection)][:1] == ["last_account_id"]
     last = "SELECT id FROM last_account_id"
     assert connection.execute(last).fetchall() == [(9,)]
     connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (7, 'ben', '', '')")
