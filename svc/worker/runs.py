@@ -2,17 +2,22 @@
 
 Each runs in its own thread, at most OPERATIONS_MAX at once and PER_OWNER for one owner.
 A run may be repeated after a restart, so every step continues a former one: the
-agent's pull or build waits for its predecessor, a set-up finds its workspace.
+agent's pull or build waits for its predecessor, a set-up finds its workspace. An end
+that a full disk or a busy database refuses is kept and written by a later round.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from svc.db import reserve
+from svc.db.connect import write
 from svc.db.eventlog import acting
+from svc.db.faults import UNWRITABLE
 from svc.domain import audit, engine_hints, operations
 from svc.domain.accounts import users
 from svc.domain.images import build_secrets, builds, images, mapping, pulls
@@ -42,9 +47,11 @@ class Runner:
         self.wake = wake
         self.lock = threading.Lock()
         self.owners: Counter[int] = Counter()
+        self.unwritten: deque[tuple[str, Callable[[], None]]] = deque()  # ends, and for whom they are written
 
     def dispatch(self) -> None:
-        """Start queued operations while there are slots."""
+        """Write the ends that could not be written, then start queued operations while there are slots."""
+        self._write_ends()
         while self.owners.total() < OPERATIONS_MAX:
             with self.lock:
                 each = PER_OWNER if self.owners.total() < CROWDED else 1
@@ -57,21 +64,46 @@ class Runner:
     def _run(self, taken: dict[str, Any]) -> None:
         acting.begin(taken["owner"], audit.VIA["worker"])
         try:
-            operations.succeed(taken["id"], self._attempts(taken))
-        except SvcError as error:
-            operations.add_log(taken["id"], error.message)
-            engine_hints.complete(error, **_names(taken))
-            if isinstance(error, BuildFailed):
-                error.hint = f"svc operation log {taken['id']}"
-            operations.fail(taken["id"], error, taken["request_id"])
-        except Exception as error:  # noqa: BLE001  the thread's entry point: no operation may stay "running" for ever
-            log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
-            unforeseen = SvcError("internal error; the server's log has the cause under the operation's id")
-            operations.fail(taken["id"], unforeseen, taken["request_id"])
+            self.unwritten.append((taken["owner"], self._run_to_end(taken)))
+            self._write_ends()
+        except UNWRITABLE as error:
+            message = f"how an operation has ended is written later: {error.message}"
+            log("worker", message, "warning", operation=taken["id"])
         finally:
             with self.lock:
                 self.owners[taken["owner_id"]] -= 1
             self.wake()
+
+    def _run_to_end(self, taken: dict[str, Any]) -> Callable[[], None]:
+        """Run an operation; returns what writes how it has ended."""
+        try:
+            return partial(operations.succeed, taken["id"], self._attempts(taken))
+        except SvcError as error:
+            return partial(_fail, taken, error)
+        except Exception as error:  # noqa: BLE001  the thread's entry point: no operation may stay "running" for ever
+            log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
+            unforeseen = SvcError("internal error; the server's log has the cause under the operation's id")
+            return partial(operations.fail, taken["id"], unforeseen, taken["request_id"])
+
+    def _write_ends(self) -> None:
+        """Write how operations have ended; raises one of UNWRITABLE, and the next round tries again.
+
+        Without its end an operation would be "running", and refuse others of its subject, until the
+        worker's next start.
+        """
+        while True:
+            try:
+                owner, write_end = ended = self.unwritten.popleft()
+            except IndexError:
+                return
+            acting.begin(owner, audit.VIA["worker"])
+            try:
+                write_end()
+            except UNWRITABLE:
+                self.unwritten.appendleft(ended)
+                raise
+            finally:
+                acting.end()
 
     def _attempts(self, taken: dict[str, Any]) -> dict[str, Any]:
         """Run an operation; retried while the engine is unavailable, unless it is cancelled."""
@@ -91,6 +123,16 @@ class Runner:
             return RUNS[taken["kind"]](caller, taken, report)
         finally:
             report.close()
+
+
+def _fail(taken: dict[str, Any], error: SvcError) -> None:
+    """Finish a failed operation; the error is also the last line of its log."""
+    engine_hints.complete(error, **_names(taken))
+    if isinstance(error, BuildFailed):
+        error.hint = f"svc operation log {taken['id']}"
+    with reserve.entitled(), write():  # both or neither: a line may have no room where an end still has
+        operations.add_log(taken["id"], error.message)
+        operations.fail(taken["id"], error, taken["request_id"])
 
 
 def _names(taken: dict[str, Any]) -> dict[str, str]:

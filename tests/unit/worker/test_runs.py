@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from unit.configuring import configured
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template
 
+from svc.db import condition, reserve
 from svc.db.connect import database
 from svc.domain import operations
 from svc.domain.images import requests as image_requests
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
-from svc.errors import NameTaken, OperationInProgress
+from svc.errors import DatabaseDamaged, NameTaken, OperationInProgress
 from svc.worker import runs
 from svc.worker.runs import Runner
 
@@ -245,3 +247,70 @@ def test_whoever_has_none_finds_a_place_where_it_is_crowded(ada: Caller, far: Fa
     runner.dispatch()
     assert runner.owners[ada.user_id] == 1
     assert {row[0] for row in database.execute_sql("SELECT status FROM operations")} == {"queued"}
+
+
+def wait_for_nobody(runner: Runner) -> None:
+    for _ in range(3000):
+        if not runner.owners.total():
+            return
+        time.sleep(0.01)
+    raise AssertionError("a run goes on")
+
+
+def test_on_a_full_disk_an_operation_ends_with_the_reserve(
+    ada: Caller, far: FarEnd, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but what is entitled has room: the last line of its log is no reason to lose the end."""
+    make_template(ada.user_id, "base")
+    record = image_requests.pull(ada, "base")
+
+    def fill(_call: Any) -> Any:
+        full = SimpleNamespace(f_bavail=0, f_frsize=1)
+        monkeypatch.setattr(reserve.os, "statvfs", lambda _path: full)
+        return "registry"
+
+    far.answers["image.pull"] = fill
+    run_all(far)
+    after = ended(ada, record["id"])
+    assert (after["status"], after["error"]["code"]) == ("failed", "storage_full")
+    assert operations.log(ada, record["id"])["lines"][-1]["text"] == after["error"]["message"]
+
+
+def test_an_end_that_cannot_be_written_is_written_later(ada: Caller, far: FarEnd, db: str) -> None:
+    """Nobody runs it any more, so that it would be "running" until the worker's next start."""
+    make_template(ada.user_id, "base")
+    record = image_requests.pull(ada, "base")
+
+    def damage(_call: Any) -> Any:
+        condition.note(db, DatabaseDamaged("not now"))
+        return "registry"
+
+    far.answers["image.pull"] = damage
+    runner = Runner(far.helper, lambda: None)
+    runner.dispatch()
+    wait_for_nobody(runner)
+    with pytest.raises(DatabaseDamaged):
+        runner.dispatch()
+    assert ended(ada, record["id"])["status"] == "running"
+    condition.clear(db, DatabaseDamaged.code)
+    runner.dispatch()
+    assert ended(ada, record["id"])["status"] == "failed"
+    assert not runner.unwritten
+
+
+def test_a_success_that_cannot_be_written_stays_one(ada: Caller, far: FarEnd, db: str) -> None:
+    make_template(ada.user_id, "base")
+    record = image_requests.pull(ada, "base")
+    runner = Runner(far.helper, lambda: None)
+    taken = operations.claim({}, 2)
+    assert taken
+    runner.unwritten.append(("ada", runner._run_to_end(taken)))
+    condition.note(db, DatabaseDamaged("not now"))
+    for _ in range(2):
+        with pytest.raises(DatabaseDamaged):
+            runner.dispatch()
+    condition.clear(db, DatabaseDamaged.code)
+    runner.dispatch()
+    assert ended(ada, record["id"])["status"] == "succeeded"
+    found = database.execute_sql("SELECT outcome FROM audit WHERE action = 'image.pull' ORDER BY rowid")
+    assert [row[0] for row in found] == ["begun", "ok"]
