@@ -43,6 +43,7 @@ class Workspace(NamedTuple):
     container_id: str | None
     stale: int
     started_at: str | None
+    stopped_at: str | None
     cpu_limit: int | None
     memory_bytes: int | None
     shm_bytes: int | None

@@ -249,10 +249,10 @@ def _resolve_failed_start(caller: Caller, claimed: Workspace, before: Workspace,
         if not running and leases.of(claimed.id):
             confirm_stopped(caller, claimed)
     except SvcError:
-        states.move(claimed, "failed", reason)
+        states.move(claimed, "failed", reason, started_at=now())  # what may run began now
         return
     if running:
-        states.move(claimed, "running", reason)
+        states.move(claimed, "running", reason, started_at=now())
     else:
         # Where only the reply was lost, the engine refused nothing: the state itself is sound.
         _resolve_stopped(claimed, "stopped" if isinstance(error, EngineUnavailable) else "failed", reason)
@@ -435,14 +435,15 @@ def _stop_unseen(caller: Caller, workspace: Workspace, row: Row, verdict: Verdic
 def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, verdict: Verdict) -> bool:
     """Write a verdict and its audit row in one transaction."""
     status, reason, exit_code = verdict
+    columns: dict[str, Any]
     with write():
         if status == "gone":
             written = states.remove(workspace)
         elif status == "running":
-            started_at = workspace.started_at or now()
-            written = states.move(workspace, status, reason, exit_code=exit_code, started_at=started_at)
+            columns = {"exit_code": exit_code, "started_at": _started_at(workspace, former_status)}
+            written = states.move(workspace, status, reason, **columns)
         else:
-            columns: dict[str, Any] = {"stopped_at": now()} if status == "stopped" else {}
+            columns = {"stopped_at": now()} if status == "stopped" else {}
             if reason == MISSING:  # the next start creates one
                 columns["container_id"] = None
             written = _resolve_stopped(workspace, status, reason, exit_code=exit_code, **columns)
@@ -450,3 +451,14 @@ def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, ver
             detail = {"from": former_status, "reason": reason, "exit_code": exit_code}
             audit.add(caller, "workspace.reconcile", workspace.id, status, **detail)
     return written
+
+
+def _started_at(workspace: Workspace, former_status: str) -> str:
+    """When the run began that was found: now, unless it is one of which no end was seen.
+
+    By the time of an earlier run a later end would be taken for one by a reboot of the host.
+    """
+    before = workspace.started_at
+    may_go_on = former_status in ("stopping", "failed") or workspace.status_reason == RESTORED
+    goes_on = before and may_go_on and (workspace.stopped_at or "") < before
+    return before if before and goes_on else now()

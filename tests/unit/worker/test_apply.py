@@ -50,6 +50,31 @@ def test_a_row_that_moved_on_is_left_alone(workspace, caller: Caller) -> None:
     assert not database.execute_sql("SELECT 1 FROM audit").fetchall()
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "stopped_at", "is_new"),
+    [
+        ("starting", None, "2026-01-02T00:00:00.000Z", True),
+        ("stopped", "user_requested", "2026-01-02T00:00:00.000Z", True),
+        ("failed", "engine_error", "2026-01-02T00:00:00.000Z", True),
+        ("failed", "engine_error", None, False),
+        ("stopping", "user_requested", "2025-01-01T00:00:00.000Z", False),
+        ("stopped", "restored", "2025-01-01T00:00:00.000Z", False),
+        ("stopped", "restored", "2026-01-02T00:00:00.000Z", True),
+    ],
+)
+def test_what_is_found_running_began_now_unless_it_goes_on(
+    workspace, caller: Caller, status: str, reason: str | None, stopped_at: str | None, is_new: bool
+) -> None:
+    """By an earlier run's time its next end would be one by a reboot that came in between."""
+    before = "2026-01-01T00:00:00.000Z"
+    workspace_id = workspace(status, since="2026-01-03T00:00:00.000Z", started_at=before)
+    database.execute_sql("UPDATE workspaces SET status_reason = ?, stopped_at = ?", (reason, stopped_at))
+    (row,) = reconcile_rules.rows()
+    assert transitions.reconcile(caller, row, Verdict("running", None))
+    assert one(workspace_id)[0] == "running"
+    assert (one(workspace_id)[4] > before) is is_new
+
+
 def test_gone_removes_the_row(workspace, caller: Caller) -> None:
     workspace("deleting")
     (row,) = reconcile_rules.rows()

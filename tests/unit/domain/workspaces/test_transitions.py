@@ -77,6 +77,16 @@ def test_a_failed_start_leaves_no_lease_unless_nobody_knows(
     assert len(leases.of(lab)) == held
 
 
+@pytest.mark.parametrize("seen", [{"exists": True, "status": "running"}, "unavailable"])
+def test_what_a_lost_start_left_running_began_with_it(ada: Caller, far: FarEnd, lab: str, seen: Any) -> None:
+    before = "2026-01-01T00:00:00.000Z"
+    database.execute_sql("UPDATE workspaces SET started_at = ?", (before,))
+    far.answers |= {"ctr.start": None, "ctr.inspect": seen}
+    with pytest.raises(errors.EngineUnavailable):
+        workspaces.start(ada, "lab")
+    assert workspaces.get(ada, "lab")["started_at"] > before
+
+
 def test_what_may_still_be_starting_is_stopped_before_its_gpus_are_free(
     ada: Caller, far: FarEnd, lab: str
 ) -> None:
