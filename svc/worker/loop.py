@@ -65,7 +65,7 @@ class Loop:
         self.reconciler = Reconciler(helper)
         self.launchers = LauncherWatch(helper, self.poller, self.wake)
         self.runner = Runner(helper, self.wake)
-        self.boots = Boots(helper, self.reconciler.booted_at)
+        self.boots = Boots(helper)
         self.idle = IdleWatch(helper)
         self.gpus = GpuWatch()
         self.disk = DiskWatch(helper)

@@ -102,7 +102,7 @@ class Reconciler:
         verdict = reconcile_rules.judge(
             row,
             seen,
-            rebooted=bool(row.started_at and row.started_at < self.booted_at),
+            rebooted=reconcile_rules.is_before_boot(row, self.booted_at),
         )
         if verdict is not None:
             rid = f"reconcile-{row.id}"

@@ -21,6 +21,7 @@ from svc.limits import TRANSITION_DEADLINE_S
 STEADY = ("stopped", "running", "failed")
 RESTORED = "restored"  # the reason of a restored row until its container has been looked for
 MISSING = "container_missing"
+REBOOT = "host_reboot"  # the reason of a row that a reboot stopped: the worker may start it again
 UPGRADE = "upgrade"  # the reason of a row while its new container is prepared
 RESTART = "restart"  # the reason of a row while it stops to be started again, and when that was interrupted
 MIN_AGE_S = 3.0  # a younger transition is left to the request that began it
@@ -60,7 +61,7 @@ class Verdict(NamedTuple):
 def judge(row: Row, seen: Seen | None, *, rebooted: bool) -> Verdict | None:
     """The verdict on a row; None when it is right, or too young to be judged.
 
-    `seen` is None without a container. `rebooted`: the host started after the workspace did. A failed
+    `seen` is None without a container. `rebooted`: is_before_boot(). A failed
     workspace that holds GPUs and does not run gives them up. A status from the future
     was written before the clock was set back; its age counts as positive.
     """
@@ -78,14 +79,24 @@ def judge(row: Row, seen: Seen | None, *, rebooted: bool) -> Verdict | None:
     overdue = row.orphan or abs(row.age_s) > TRANSITION_DEADLINE_S
     if not overdue and abs(row.age_s) < MIN_AGE_S:
         return None
-    return _transition(row, seen, running, overdue)
+    verdict = _transition(row, seen, running, overdue)
+    was_to_run = row.status == "starting" or (row.status, row.status_reason) == ("stopping", RESTART)
+    if verdict is not None and verdict.status == "stopped" and rebooted and row.orphan and was_to_run:
+        return verdict._replace(reason=REBOOT)
+    return verdict
+
+
+def is_before_boot(row: Row, booted_at: str) -> bool:
+    """Whether the host started after the workspace did, or after the transition began that its row is in."""
+    began = row.started_at if row.status == "running" else row.status_since
+    return bool(began and began < booted_at)
 
 
 def end_reason(seen: Seen | None, *, rebooted: bool) -> str:
     """Why the container of a running workspace has ended."""
     if seen is not None and seen.oom_killed:
         return "oom_killed"
-    return "host_reboot" if rebooted else "container_exited"
+    return REBOOT if rebooted else "container_exited"
 
 
 def booted_at() -> str:

@@ -16,8 +16,8 @@ from svc.db.connect import database, write
 from svc.domain import operations
 from svc.domain.accounts import users
 from svc.worker.boots import AT_ONCE, Boots, due
+from svc.worker.reconciler import Reconciler
 
-BOOT = "2026-01-01T00:00:00.000Z"
 SINCE = "2026-01-01T00:01:00.000Z"
 BEFORE = "2025-12-31T00:00:00.000Z"
 
@@ -49,7 +49,7 @@ def states() -> dict[str, tuple[str, str | None]]:
 
 def start_all(far: FarEnd) -> Boots:
     """One pass, to its end."""
-    boots = Boots(far.helper, BOOT, retry_s=0.01)
+    boots = Boots(far.helper, retry_s=0.01)
     boots.begin()
     for _ in range(1000):
         if not boots.threads:
@@ -61,12 +61,53 @@ def start_all(far: FarEnd) -> Boots:
 def test_who_is_due(owner: int, far: FarEnd) -> None:
     requested = rebooted(owner)
     rebooted(owner, "unasked", restart_on_boot=0)
-    rebooted(owner, "old", status_since=BEFORE, updated_at=BEFORE)
     rebooted(owner, "edited", updated_at="2026-01-01T00:02:00.000Z")
     rebooted(owner, "stopped", status_reason="user_requested")
     rebooted(owner, "killed", status_reason="oom_killed")
     rebooted(owner, "runs", status="running", status_reason=None)
-    assert due(BOOT) == [(requested, owner)]
+    assert due() == [(requested, owner)]
+
+
+def test_one_more_reboot_takes_no_start_back(owner: int, far: FarEnd) -> None:
+    """Queued behind others, or with a worker that was not there: it was to run before, and still is."""
+    rebooted(owner, status_since=BEFORE, updated_at=BEFORE)
+    start_all(far)
+    assert states() == {"lab": ("running", None)}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "restart", "after"),
+    [
+        ("starting", None, 1, ("running", None)),
+        ("starting", None, 0, ("stopped", "host_reboot")),
+        ("stopping", "restart", 1, ("running", None)),
+        ("stopping", "user_requested", 1, ("stopped", "user_requested")),
+    ],
+)
+def test_a_start_that_a_reboot_cut_is_made_again(
+    owner: int, far: FarEnd, status: str, reason: str | None, restart: int, after: tuple[str, str | None]
+) -> None:
+    rebooted(
+        owner, status=status, status_reason=reason, status_since=BEFORE, updated_at=BEFORE,
+        restart_on_boot=restart,
+    )  # fmt: skip
+    far.answers["ctr.list"] = {"containers": []}
+    Reconciler(far.helper).inspect_all()
+    start_all(far)
+    assert states() == {"lab": after}
+
+
+def test_whose_engine_cannot_be_reached_is_tried_by_the_next_worker(owner: int, far: FarEnd) -> None:
+    far.answers |= {"ctr.start": "unavailable", "ctr.inspect": {"exists": True, "status": "exited"}}
+    rebooted(owner)
+    boots = start_all(far)
+    assert states() == {"lab": ("stopped", "host_reboot")}
+    asked = len(far.calls)
+    boots.begin()
+    assert (boots.threads, len(far.calls)) == (0, asked), "once in one worker"
+    far.answers["ctr.start"] = {"container_id": "c" * 64, "pid": 5, "started_at": None}
+    start_all(far)
+    assert states() == {"lab": ("running", None)}
 
 
 def test_a_lapsed_licence_stops_starts_after_a_reboot(owner: int, far: FarEnd, tmp_path: Path) -> None:
@@ -91,7 +132,7 @@ def test_each_is_started_as_its_owner_and_once(owner: int, far: FarEnd) -> None:
     found = database.execute_sql("SELECT DISTINCT action, via, outcome FROM audit ORDER BY outcome")
     assert found.fetchall() == [("workspace.start", "worker", "begun"), ("workspace.start", "worker", "ok")]
     boots.begin()
-    assert due(BOOT) == []
+    assert due() == []
     assert len([call for call in far.calls if call.verb.name == "ctr.start"]) == 5
 
 
@@ -119,8 +160,8 @@ def test_nobodys_slow_starts_hold_up_the_others(owner: int, far: FarEnd) -> None
         rebooted(owner, f"slow{number}", started_at="2025-01-01T00:00:00.000Z")
     for number in range(2):
         rebooted(other, f"quick{number}")
-    boots = Boots(far.helper, BOOT)
-    boots.waiting = due(BOOT)
+    boots = Boots(far.helper)
+    boots.waiting = due()
     assert [boots.waiting[0][1], boots.waiting[-1][1]] == [owner, other]
     order = [taken[1] for _ in range(8) if (taken := boots._take())]
     assert order[:4] == [owner, other, owner, other]
@@ -132,7 +173,7 @@ def test_a_missing_image_is_told_in_the_row_and_not_tried_again(owner: int, far:
     rebooted(owner, container_id=None)
     start_all(far)
     assert states() == {"lab": ("stopped", "image_missing")}
-    assert due(BOOT) == []
+    assert due() == []
     assert IMAGE not in [call.args.get("image") for call in far.calls if call.verb.name == "ctr.create"]
 
 
@@ -182,7 +223,7 @@ def test_one_that_fails_keeps_no_other_from_it(owner: int, far: FarEnd) -> None:
 
 def test_one_that_is_deleted_meanwhile_is_none(owner: int, far: FarEnd) -> None:
     workspace = rebooted(owner)
-    boots = Boots(far.helper, BOOT)
+    boots = Boots(far.helper)
     with write():
         database.execute_sql("DELETE FROM workspaces")
     boots.start(workspace, owner)
