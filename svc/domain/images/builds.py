@@ -82,7 +82,7 @@ def run(
 ) -> dict[str, Any]:
     """Check the size, then build; returns {image_ref, digest}. Repeatable.
 
-    Raises as require() (the policy may have changed) and preflight.require() do,
+    Raises as require() (the policy may have changed) and preflight.reserving() do,
     and BuildFailed with the step; the error is also stored in the image's row.
     """
     image_ref = template.image_ref
@@ -92,8 +92,10 @@ def run(
         require(caller, template, build_args)
         bases, absent, size = sources(caller, template, build_args)
         hosts = {base.partition("/")[0] for base in absent}
-        with engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})):
-            preflight.require(caller, absent, report.cancelled, extra_bytes=size)
+        with (
+            engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})),
+            preflight.reserving(caller, image_ref, absent, report.cancelled, extra_bytes=size),
+        ):
             more = {"build_args": build_args or None, "secrets": secrets}
             found = _build(caller, template, {"bases": bases} | more, report)
         digest = images.arrived(caller, image_ref, found)

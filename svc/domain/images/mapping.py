@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from svc.domain import untrusted
-from svc.domain.images import images, usage
+from svc.domain.images import images, preflight, usage
 from svc.domain.operations import Report
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
@@ -38,21 +38,22 @@ def ensure(
     size = needed_bytes(caller, image_ref, run_as)
     if not size:
         return
-    _require_room(caller, size)
-    options: dict[str, Any] = {}
-    if report:
-        report.phase("copying")
-        options = {"on_progress": report.progress, "cancelled": report.cancelled}
-    timeout_s = min(COPY_LEAST_S + size // COPY_BYTES_PER_S, COPY_MOST_S)
-    arguments = {"image": image_ref, "run_as": run_as, "copy": True}
-    caller.ask("image.map", arguments, timeout_s=timeout_s, **options)
+    copy = f"{image_ref} for {run_as}"
+    with preflight.adding(caller, copy, size, lambda under_way: _require_room(caller, size, under_way)):
+        options: dict[str, Any] = {}
+        if report:
+            report.phase("copying")
+            options = {"on_progress": report.progress, "cancelled": report.cancelled}
+        timeout_s = min(COPY_LEAST_S + size // COPY_BYTES_PER_S, COPY_MOST_S)
+        arguments = {"image": image_ref, "run_as": run_as, "copy": True}
+        caller.ask("image.map", arguments, timeout_s=timeout_s, **options)
     images.inspect(caller, image_ref)  # updates its size in the row
 
 
-def _require_room(caller: Caller, size: int) -> None:
+def _require_room(caller: Caller, size: int, under_way: int) -> None:
     limit = quotas.of(caller.user_id).max_image_bytes
     store = usage.of_store(caller)
-    quotas.require_image_bytes(limit, store.total_bytes, size)
+    quotas.require_image_bytes(limit, store.total_bytes, size, under_way)
     if size > store.free_bytes:
         raise StorageFull(
             f"run_as needs a copy of the image, of {format_bytes(size)};"

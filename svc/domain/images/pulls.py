@@ -23,12 +23,12 @@ def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
     images.remember(caller, image_ref, "pulling")
     try:
         report.phase("checking")
-        figures = preflight.require(caller, [image_ref], report.cancelled)
-        report.expect(figures.download_bytes if figures else 0)
-        report.phase("pulling")
-        found = caller.ask(
-            "image.pull", {"image": image_ref}, on_progress=report.progress, cancelled=report.cancelled
-        )
+        with preflight.reserving(caller, image_ref, [image_ref], report.cancelled) as figures:
+            report.expect(figures.download_bytes if figures else 0)
+            report.phase("pulling")
+            found = caller.ask(
+                "image.pull", {"image": image_ref}, on_progress=report.progress, cancelled=report.cancelled
+            )
         digest = images.arrived(caller, image_ref, found)
     except SvcError as error:
         engine_hints.complete(error, registry=image_ref.partition("/")[0])

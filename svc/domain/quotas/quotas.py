@@ -186,15 +186,16 @@ def _require_limits(claim: Claim, quota: Quota, others: Used) -> None:
     )
 
 
-def require_image_bytes(limit: int | None, used: int, requested: int) -> None:
-    """Raise QuotaExceeded when a user's images would exceed the policy."""
-    if limit is None or used + requested <= limit:
+def require_image_bytes(limit: int | None, used: int, requested: int, under_way: int = 0) -> None:
+    """Raise QuotaExceeded when a user's images would exceed the policy, with the bytes of those under way."""
+    if limit is None or used + under_way + requested <= limit:
         return
+    others = f", others that are under way need {sizes.format_bytes(under_way)}" if under_way else ""
     raise _exceeded(
-        f"your images may take {sizes.format_bytes(limit)}; they take {sizes.format_bytes(used)},"
+        f"your images may take {sizes.format_bytes(limit)}; they take {sizes.format_bytes(used)}{others},"
         f" and this needs {sizes.format_bytes(requested)} more",
-        "svc image prune",
-        ("image_bytes", limit, used, requested),
+        "svc operation list" if used + requested <= limit else "svc image prune",
+        ("image_bytes", limit, used + under_way, requested),
     )
 
 

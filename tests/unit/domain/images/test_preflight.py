@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from unit.serving import IMAGE, FarEnd
 
-from svc.db.connect import database
-from svc.domain.images import preflight
+from svc.db.connect import close_database, database
+from svc.domain.images import mapping, preflight
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed, NotFound, QuotaExceeded, StorageFull
 
@@ -19,7 +20,8 @@ def as_worker(far: FarEnd) -> None:
 
 
 def inspect(caller: Caller, *images: str, **options: Any) -> preflight.Figures | None:
-    return preflight.require(caller, list(images), lambda: False, **options)
+    with preflight.reserving(caller, IMAGE, list(images), lambda: False, **options) as figures:
+        return figures
 
 
 def test_what_fits_costs_one_question(ada: Caller, far: FarEnd) -> None:
@@ -70,3 +72,67 @@ def test_an_answer_without_numbers_is_nonsense(ada: Caller, far: FarEnd, answer:
     far.answers["image.preflight"] = answer
     with pytest.raises(EngineFailed):
         inspect(ada, IMAGE)
+
+
+def test_what_is_under_way_counts_as_if_it_were_there(ada: Caller, far: FarEnd) -> None:
+    """Each alone fits; what is added twice at once, as by two set-ups of one image, is there once."""
+    database.execute_sql("UPDATE quotas SET max_image_bytes = 3999")
+    far.answers["image.usage"] = {"images": [], "total_bytes": 2000, "free_bytes": 10**9}
+    other = "registry.example/other:1"
+    with preflight.reserving(ada, other, [other], lambda: False):
+        with pytest.raises(QuotaExceeded) as caught:
+            inspect(ada, IMAGE)
+        with preflight.reserving(ada, other, [other], lambda: False):
+            pass
+    assert caught.value.details == {
+        "resource": "image_bytes", "limit": 3999, "used": 3000, "requested": 1000,
+    }  # fmt: skip
+    assert "others that are under way need 1000" in caught.value.message
+    assert caught.value.hint == "svc operation list"
+    assert inspect(ada, IMAGE), "it is over"
+
+
+def test_a_copy_and_a_pull_count_for_each_other(ada: Caller, far: FarEnd) -> None:
+    database.execute_sql("UPDATE quotas SET max_image_bytes = 3999")
+    far.answers["image.usage"] = {"images": [], "total_bytes": 2000, "free_bytes": 10**9}
+    refused: list[str] = []
+
+    def copy(call: Any) -> Any:
+        if call.args["copy"]:
+            with pytest.raises(QuotaExceeded) as caught:
+                inspect(ada, "registry.example/other:1")
+            refused.append(caught.value.message)
+            close_database()
+        return {"copy_bytes": 1000, "copied": call.args["copy"]}
+
+    far.answers["image.map"] = copy
+    with pytest.raises(QuotaExceeded), preflight.reserving(ada, IMAGE, [IMAGE], lambda: False):
+        mapping.ensure(ada, IMAGE, {"uid": 1000, "gid": 100})
+    mapping.ensure(ada, IMAGE, {"uid": 1000, "gid": 100})
+    assert len(refused) == 1
+
+
+def test_of_two_that_ask_at_once_one_is_refused(ada: Caller, far: FarEnd) -> None:
+    """Neither sees the other in the store, however long that takes to be read."""
+    database.execute_sql("UPDATE quotas SET max_image_bytes = 3999")
+    far.answers["image.usage"] = {"images": [], "total_bytes": 2000, "free_bytes": 10**9}
+    asked, outcomes = threading.Barrier(2, timeout=60), []
+
+    def pull(image: str) -> None:
+        try:
+            asked.wait()
+            with preflight.reserving(ada, image, [image], lambda: False):
+                outcomes.append("fits")
+                asked.wait()
+        except QuotaExceeded:
+            outcomes.append("refused")
+            asked.wait()
+        finally:
+            close_database()
+
+    pulls = [threading.Thread(target=pull, args=(f"registry.example/{n}:1",)) for n in range(2)]
+    for one in pulls:
+        one.start()
+    for one in pulls:
+        one.join()
+    assert sorted(outcomes) == ["fits", "refused"]
