@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 from svc_helper.root.log import LimitedLog, log
 
+HELD_S = 1.0  # until the next attempt to reap a child that its tracer holds
+Work = Callable[[], None]
+Ended = Callable[[int], None]
+
 
 class Child(NamedTuple):
     """A running child, its deadline and its callback."""
 
     pid: int
     deadline: float | None
-    ended: Callable[[int], None]  # called with the exit status; negative: the signal
+    ended: Ended  # called with the exit status; negative: the signal
 
 
 class Children:
@@ -27,15 +31,10 @@ class Children:
         self.poll = poll
         self.log = limited
         self.running: dict[int, Child] = {}
+        self.held: list[Child] = []  # ended, but a tracer may keep one from its parent: nothing waits for it
 
     def fork(
-        self,
-        work: Callable[[], None],
-        ended: Callable[[int], None],
-        *,
-        source: str,
-        keep: Sequence[int] = (),
-        deadline_s: int | None = None,
+        self, work: Work, ended: Ended, *, source: str, keep: Sequence[int] = (), deadline_s: int = 0
     ) -> None:
         """Run `work` in a child that has only 0, 1, 2 and `keep` open; raises OSError without a child.
 
@@ -49,24 +48,34 @@ class Children:
             pidfd = os.pidfd_open(pid)
         except OSError:  # no descriptor is left: the child could not be watched
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            self.held.append(Child(pid, None, lambda code: None))
             raise
-        deadline = None if deadline_s is None else time.monotonic() + deadline_s
+        deadline = time.monotonic() + deadline_s if deadline_s else None
         self.running[pidfd] = Child(pid, deadline, ended)
         self.poll.register(pidfd, select.POLLIN)
 
     def reap(self, pidfd: int) -> None:
-        """Reap the child of a readable pidfd and call its callback."""
+        """Reap the child of a readable pidfd and call its callback, now or once its tracer lets it go."""
         child = self.running.pop(pidfd)
         self.poll.unregister(pidfd)
         os.close(pidfd)
-        _, status = os.waitpid(child.pid, 0)
-        child.ended(os.waitstatus_to_exitcode(status))
+        self.held.append(child)
+        self.reap_held()
+
+    def reap_held(self) -> None:
+        """Reap the children that have ended, except those that are still held."""
+        held, self.held = self.held, []
+        for child in held:
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            if pid:
+                child.ended(os.waitstatus_to_exitcode(status))
+            else:
+                self.held.append(child)
 
     def next_deadline(self) -> float | None:
-        """The earliest deadline of a child."""
+        """The earliest deadline of a child, or the next attempt to reap one."""
         deadlines = [child.deadline for child in self.running.values() if child.deadline is not None]
-        return min(deadlines, default=None)
+        return min([*deadlines, time.monotonic() + HELD_S] if self.held else deadlines, default=None)
 
     def kill_late(self) -> None:
         """Kill the children whose deadline has passed; their pidfds become readable."""
@@ -78,20 +87,15 @@ class Children:
                 self.running[pidfd] = child._replace(deadline=None)
 
 
-def _child(work: Callable[[], None], keep: Sequence[int], deadline_s: int | None, speaks: bool) -> None:
+def _child(work: Work, keep: Sequence[int], deadline_s: int, speaks: bool) -> None:
     """Run the child; never returns into the helper's loop."""
     code = 1
     try:
         os.setsid()
-        for number in (
-            signal.SIGINT,
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-        ):  # ignored by the helper, and exec would keep that
-            signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # ignored by the helper, and exec would keep that
         _close_but(keep)
-        if deadline_s is not None:
-            signal.alarm(deadline_s)  # in case the helper dies first
+        signal.alarm(deadline_s)  # in case the helper dies first
         work()
         code = 0
     except Exception as error:  # noqa: BLE001  the process ends here; the log gets the reason

@@ -7,6 +7,7 @@ without end are limited, so that they can neither hide that line nor fill root's
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -22,10 +23,8 @@ def log(message: str, level: str = "info", **facts: object) -> None:
     """Write {at, level, process, message, ...facts}; a broken log does not stop a call."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = json.dumps({"at": at, "level": level, "process": "helper", "message": message, **facts})
-    try:
+    with contextlib.suppress(OSError):
         os.write(2, line.encode() + b"\n")
-    except OSError:
-        pass
 
 
 class LimitedLog:

@@ -31,9 +31,8 @@ def load() -> Any:
         from pam import PamAuthenticator
     except ImportError:  # run from a source tree: -S hid the environment's own packages
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        sys.path.append(
-            os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "lib", version, "site-packages")
-        )
+        environment = os.path.dirname(os.path.dirname(sys.executable))
+        sys.path.append(os.path.join(environment, "lib", version, "site-packages"))
         try:
             from pam import PamAuthenticator
         except ImportError:
@@ -55,13 +54,10 @@ def open_session(name: str, service: str) -> None:
     """
     libpam, handle = ctypes.CDLL("libpam.so.0"), ctypes.c_void_p()
     conversation = Conversation(REFUSE, None)
-    code = libpam.pam_start(
-        service.encode(), name.encode(), ctypes.byref(conversation), ctypes.byref(handle)
-    ) or libpam.pam_open_session(handle, 0)
-    if code:
-        raise PermissionError(
-            f"PAM opened no session for {name} (code {code}); see the session lines of {service}"
-        )
+    code = libpam.pam_start(service.encode(), name.encode(), ctypes.byref(conversation), ctypes.byref(handle))
+    if code := code or libpam.pam_open_session(handle, 0):
+        message = f"PAM opened no session for {name} (code {code}); see the session lines of {service}"
+        raise PermissionError(message)
 
 
 def expired(name: str) -> bool:

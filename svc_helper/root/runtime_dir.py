@@ -60,9 +60,5 @@ def _set_aside(path: str, account: Account) -> None:
     os.close(directory)
     aside = f"{_record(account.uid)}-{os.urandom(4).hex()}"
     os.rename(path, aside)
-    log(
-        "a runtime directory that was not the account's is set aside",
-        "warning",
-        user=account.name,
-        path=aside,
-    )
+    message = "a runtime directory that was not the account's is set aside"
+    log(message, "warning", user=account.name, path=aside)

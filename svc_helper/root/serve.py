@@ -7,6 +7,7 @@ path; the helper keeps none.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -81,6 +82,7 @@ class Server:
                 else:
                     self.children.reap(fd)
             self.children.kill_late()
+            self.children.reap_held()
             self.log.end_window()
 
     def serve_one(self, pair_name: str, pair: socket.socket) -> None:
@@ -227,24 +229,20 @@ class Server:
 
 def call_facts(pending: Pending, outcome: str, why: str = "") -> dict[str, object]:
     """The line of a call in root's own log."""
-    call = pending.call
-    milliseconds = round((time.monotonic() - pending.at) * 1000, 1)
+    call, ms = pending.call, round((time.monotonic() - pending.at) * 1000, 1)
     facts: dict[str, object] = {
         "rid": call.rid,
         "verb": call.verb.name,
         "user": call.user,
         "outcome": outcome,
-        "ms": milliseconds,
     }
-    return facts | {"why": why} if why else facts
+    return facts | {"ms": ms} | ({"why": why} if why else {})
 
 
 def reply_to(reply: socket.socket, message: dict[str, object]) -> None:
     """Send a last message without waiting for a caller that does not read."""
-    try:
+    with contextlib.suppress(OSError):
         send_reply(reply, message, wait=False)
-    except OSError:
-        pass
 
 
 def refuse(reply: socket.socket, code: str, message: str) -> None:

@@ -186,6 +186,30 @@ class Stage:
                 yield client, accepted
 
 
+TRACE = """
+import ctypes, os, sys
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long] * 4
+if ptrace(0x4206, int(sys.argv[1]), 0, 0):  # PTRACE_SEIZE
+    sys.exit(os.strerror(ctypes.get_errno()))
+print("traces", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def traced(pid: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that traces another one until the context ends: until then no parent can reap that one."""
+    argv = [sys.executable, "-c", TRACE, str(pid)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tracer:
+        assert tracer.stdout is not None
+        try:
+            assert tracer.stdout.readline() == b"traces\n"
+            yield tracer
+        finally:
+            tracer.kill()
+
+
 def call(verb: str, user: Any, args: Any, timeout_s: int = 5, rid: str = "r-1") -> dict[str, Any]:
     """A call's message."""
     return {"verb": verb, "user": user, "rid": rid, "timeout_s": timeout_s, "args": args}

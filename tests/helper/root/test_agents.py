@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
 import pytest
-from helper.stage import WS, Stage
+from helper.stage import WS, Stage, traced
 
 from svc import errors
 
@@ -60,7 +62,7 @@ def test_an_ending_agent_loses_no_call(stage: Stage) -> None:
 
 def gone(pid: int) -> None:
     """Wait for the end of a process: its descriptors, which tell of it, are closed one after the other."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 10
     while os.path.exists(f"/proc/{pid}"):
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -77,6 +79,24 @@ def test_a_dead_agent_costs_its_call_and_the_next_one_works(stage: Stage) -> Non
     os.kill(pid, signal.SIGKILL)
     gone(pid)
     assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] != pid
+
+
+def test_an_agent_that_its_user_traces_and_kills_holds_up_nobody(stage: Stage) -> None:
+    helper = stage.client("worker")
+    pid = helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
+    with traced(pid) as tracer:
+        os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + 20
+        while "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        lets_go = threading.Timer(20, tracer.kill)
+        lets_go.start()
+        helper.call("ctr.inspect", "tsh-ben", WS, rid="r")
+        assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] != pid
+        lets_go.cancel()
+        assert os.path.exists(f"/proc/{pid}")  # its tracer has it still
+    gone(pid)
 
 
 def test_agents_end_with_the_helper(stage: Stage) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import select
+import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from helper.stage import traced
 
 from svc_helper.root.children import Children
 from svc_helper.root.log import LimitedLog
@@ -60,9 +63,43 @@ def test_a_child_that_cannot_be_watched_is_not_left(monkeypatch: pytest.MonkeyPa
     children = Children(select.poll(), LimitedLog())
     with pytest.raises(OSError, match="no descriptor"):
         children.fork(lambda: time.sleep(30), print, source="ada")
+    (child,) = children.held
+    reap_all(children)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(child.pid, os.WNOHANG)
     assert not children.running
+
+
+def reap_all(children: Children) -> None:
+    """Reap as the helper's loop does, until no child is held."""
+    until = time.monotonic() + 20
+    while children.held:
+        assert time.monotonic() < until, "a child was not reaped"
+        children.reap_held()
+        time.sleep(0.01)
+
+
+def test_a_child_that_its_tracer_holds_is_not_waited_for() -> None:
+    """The end of a traced child reaches its parent only when the tracer has taken note of it."""
+    poll = select.poll()
+    children = Children(poll, LimitedLog())
+    ended: list[int] = []
+    children.fork(lambda: time.sleep(600), ended.append, source="ada")
+    pid = next(iter(children.running.values())).pid
+    with traced(pid) as tracer:
+        os.kill(pid, signal.SIGKILL)
+        (pidfd, _), *_ = poll.poll(20_000)
+        lets_go = threading.Timer(20, tracer.kill)  # so that a wait, which must not be, has an end
+        lets_go.start()
+        children.reap(pidfd)
+        lets_go.cancel()
+        assert ended == []
+        assert [child.pid for child in children.held] == [pid]
+        assert children.next_deadline() is not None  # the loop looks again
+        assert poll.poll(0) == []  # and does not spin meanwhile
+    reap_all(children)
+    assert ended == [-signal.SIGKILL]
+    assert children.next_deadline() is None
 
 
 def test_children_that_fail_without_end_do_not_fill_the_log(capfd: pytest.CaptureFixture[str]) -> None:
