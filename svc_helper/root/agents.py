@@ -2,16 +2,18 @@
 
 The channel is one-way: its helper end is shut down for reading, so that no bytes of a user's
 process reach root. An agent shuts down its own end before it exits; a call that finds it so
-goes to a new agent.
+goes to a new agent. An agent may do so and run on: an account has a few at most.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
 import time
+from collections import Counter
 from typing import NamedTuple, NoReturn
 
 from svc_helper.root import runtime_dir, store_dir
@@ -22,6 +24,7 @@ from svc_helper.wire.protocol import Call, send
 CHANNEL_FD = 3
 CGROUP = "/sys/fs/cgroup"
 SCOPE_WAIT_S = 5
+AGENTS_MAX = 8  # of one account: the one that takes calls, and those that finish what they have
 
 
 class Host(NamedTuple):
@@ -56,9 +59,10 @@ class Agents:
         self.children = children
         self.host = host
         self.channels: dict[Account, socket.socket] = {}  # not by uid: uids are reused
+        self.running: Counter[int] = Counter()  # agents that have not ended, by uid
 
     def deliver(self, account: Account, call: Call, reply: socket.socket) -> None:
-        """Send a call and its reply path to the agent of an account; BlockingIOError if its queue is full."""
+        """Send a call with its reply path to an account's agent; raises OSError, ProtocolError: too long."""
         message = {"verb": call.verb.name, "args": call.args, "rid": call.rid, "timeout_s": call.timeout_s}
         channel = self.channels.get(account)
         if channel is not None:
@@ -75,6 +79,8 @@ class Agents:
             channel.close()
 
     def _start(self, account: Account) -> socket.socket:
+        if self.running[account.uid] >= AGENTS_MAX:
+            raise OSError(errno.EUSERS, f"{AGENTS_MAX} agents of this account have not ended yet")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.shutdown(socket.SHUT_RD)
         with theirs:
@@ -84,12 +90,14 @@ class Agents:
                 source=account.name,
                 keep=[theirs.fileno()],
             )
+        self.running[account.uid] += 1
         for other in [other for other in self.channels if other.uid == account.uid]:
             self._forget(other, self.channels[other])  # of the account that had this uid before
         self.channels[account] = ours
         return ours
 
     def _ended(self, account: Account, channel: socket.socket, code: int) -> None:
+        self.running[account.uid] -= 1
         level = "info" if code == 0 else "warning"
         self.children.log.log(account.name, "agent ended", level, user=account.name, exit=code)
         self._forget(account, channel)
@@ -136,14 +144,8 @@ def enter_scope(account: Account) -> None:
     name = f"svc-agent-{account.uid}-{os.getpid()}-{time.monotonic_ns()}.scope"
     manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
     properties = ["PIDs", "au", "1", str(os.getpid()), "Slice", "s", f"user-{account.uid}.slice"]
-    properties += [
-        "Description",
-        "s",
-        f"svc agent of {account.name}",
-        "CollectMode",
-        "s",
-        "inactive-or-failed",
-    ]
+    properties += ["Description", "s", f"svc agent of {account.name}"]
+    properties += ["CollectMode", "s", "inactive-or-failed"]
     command = ["busctl", "--quiet", "call", *manager, "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail"]
     pid = os.posix_spawnp("busctl", [*command, "4", *properties, "0"], {"PATH": "/usr/bin:/bin"})
     if os.waitpid(pid, 0)[1] != 0:

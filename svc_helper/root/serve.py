@@ -132,7 +132,7 @@ class Server:
             entries = self._authorise(pair_name, call, fds)
         except NoProof as error:
             self.end(Pending(call, reply, [], at), "refused", f"no peer proof: {error}")
-        except PermissionError as error:
+        except OSError as error:  # not permitted, or no descriptor is left to look with
             self.end(Pending(call, reply, [], at), "refused", str(error))
         else:
             self._check_next(Pending(call, reply, entries, at), 0)
@@ -201,6 +201,8 @@ class Server:
         else:
             try:
                 self.agents.deliver(account, pending.call, pending.reply)
+            except ProtocolError:  # longer than it came: what it left out is in it as null
+                self.end(pending, "too_large", "the request is too large for one call")
             except OSError as error:  # its channel is full, or it could not be started
                 self.end(pending, "unavailable", f"the agent accepts no call: {error.strerror}")
             else:

@@ -99,11 +99,15 @@ def serve(frame: Frame, channel: socket.socket) -> None:
         if what == "prog":
             for current in range(3):
                 send(reply, {"progress": {"current": current}})
+        if what == "stay":
+            channel.shutdown(socket.SHUT_RD)
         send_reply(reply, {"ok": True, "data": data}, fds)
         for fd in fds:
             os.close(fd)
     if what == "ends":
         channel.shutdown(socket.SHUT_RD)
+    if what == "stay":
+        time.sleep(120)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import pytest
 from helper.stage import WS, Stage, traced
 
 from svc import errors
+from svc_helper.root.agents import AGENTS_MAX
 
 
 def test_the_same_agent_serves_the_next_call(stage: Stage) -> None:
@@ -54,7 +55,7 @@ def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int])
 def test_an_ending_agent_loses_no_call(stage: Stage) -> None:
     helper = stage.client("worker")
     pids = set()
-    for _ in range(8):
+    for _ in range(6):
         pids.add(helper.call("ctr.inspect", "tsh-ada", {"id": "ws-ends0000"}, rid="r")["pid"])
         pids.add(helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"])
     assert len(pids) > 4
@@ -79,6 +80,23 @@ def test_a_dead_agent_costs_its_call_and_the_next_one_works(stage: Stage) -> Non
     os.kill(pid, signal.SIGKILL)
     gone(pid)
     assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] != pid
+
+
+def test_agents_that_take_no_call_and_stay_are_not_replaced_without_end(stage: Stage) -> None:
+    helper = stage.client("worker")
+    stay = {"id": "ws-stay0000"}
+    pids = [helper.call("ctr.inspect", "tsh-ada", stay, rid="r")["pid"] for _ in range(AGENTS_MAX)]
+    try:
+        assert len(set(pids)) == AGENTS_MAX
+        with pytest.raises(errors.EngineUnavailable, match="8 agents of this account have not ended"):
+            helper.call("ctr.inspect", "tsh-ada", WS, rid="r")
+        helper.call("ctr.inspect", "tsh-ben", WS, rid="r")
+        os.kill(pids[0], signal.SIGKILL)
+        gone(pids[0])
+        assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] not in pids
+    finally:
+        for pid in pids[1:]:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_an_agent_that_its_user_traces_and_kills_holds_up_nobody(stage: Stage) -> None:

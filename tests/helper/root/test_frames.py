@@ -97,6 +97,23 @@ def test_a_call_that_is_none_is_answered_so(shared: Stage, name: str) -> None:
     ] == "critical"
 
 
+def test_a_call_that_is_longer_for_the_agent_than_it_came(shared: Stage) -> None:
+    """The arguments that it leaves out are null in what the agent gets."""
+    args: dict[str, Any] = {**WS, "image": "localhost/a", "name": "a", "resources": {}, "mounts": []}
+    args["env"] = {f"A{number}": "a" * 4096 for number in range(15)}
+    message = call("ctr.create", "tsh-ada", args)
+    args["env"]["A"] = ""
+    args["env"]["A"] = "a" * (MESSAGE_MAX - len(encode(message)))
+    assert len(encode(message)) == MESSAGE_MAX
+    before, count = shared.descriptors(), shared.ping()["violations"]
+    answer = shared.ask("tls", message, wait_s=20)
+    assert answer is not None
+    assert (answer["ok"], answer["code"]) == (False, "too_large")
+    assert shared.ping()["violations"] == count
+    assert shared.process.poll() is None
+    assert shared.descriptors() >= before
+
+
 def test_no_descriptor_at_all(shared: Stage) -> None:
     before = shared.descriptors()
     send_raw(shared, "worker", GOOD, [])
