@@ -70,7 +70,7 @@ def share(state_dir: str, entries: Iterable[Entry]) -> None:
             os.unlink(os.path.join(folder, name))
     if not names:
         return
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, 0o711, exist_ok=True)
     os.chmod(folder, 0o711)  # noqa: S103  each account opens its own copy, nobody lists the others
     for account in accounts:
         path = os.path.join(folder, account.name)

@@ -112,11 +112,12 @@ def missing_files(settings: Settings, owner: Owner) -> list[HostFile]:
 def unpack_command(archive: str, file: HostFile, owner: Owner, *, replaces: bool = False) -> str:
     """The command that puts a file of the archive where it belongs, written by whom it belongs to.
 
+    A mask decides who can read it, not a chmod afterwards: a secret is nobody else's from its first byte on.
     With `replaces` the present one is kept beside it, as NAME.before.
     """
     command = f"sudo tar -xOf {shell_quote(archive)} {file.name}"
     writer = f"runuser -u {owner.name} -- " if file.name == "secret.key" or "tls/" in file.name else ""
-    umask = "027" if writer else "022"
+    umask = "027" if writer else "077" if file.secret else "022"
     path = shell_quote(file.path)
     before = f"mv --backup=numbered {path} {shell_quote(file.path + '.before')}; " if replaces else ""
     inner = f"umask {umask}; {before}cat > {path}"

@@ -3,13 +3,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from svc.admin import own_files
-from svc.admin.custody import host_files
+from svc.admin.custody import host_files, missing
 from svc.db.owner import Owner
 from svc.errors import SvcError
 from svc.settings import Settings
@@ -115,3 +117,24 @@ def test_the_services_files_are_read_by_its_account(
 def test_another_answer_is_refused(untrusted: object) -> None:
     with pytest.raises(SvcError, match="no usable result"):
         list(host_files._decoded(untrusted, 1))
+
+
+@pytest.mark.allow_commands("sh")
+def test_what_is_unpacked_of_roots_secrets_is_for_root_alone(settings: Settings, tmp_path: Path) -> None:
+    """By the command that a restore names, whatever the mask of the shell that it is typed in."""
+    archive, programs = tmp_path / "x.host.tar", tmp_path / "programs"
+    archive.write_bytes(host_files.collect(settings, ME, with_secrets=True).archive)
+    programs.mkdir()
+    (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    (programs / "sudo").chmod(0o755)
+    modes = {}
+    for file in host_files.of_root(settings):
+        if not os.path.lexists(file.path) or not file.path.startswith(str(tmp_path)):
+            continue
+        os.unlink(file.path)
+        command = missing.unpack_command(str(archive), file, ME)
+        environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-c", f"umask 0; {command}"], env=environment, check=True)
+        modes[file.name] = stat.S_IMODE(os.stat(file.path).st_mode)
+    assert modes.pop("registry-logins.json") == 0o600
+    assert set(modes.values()) == {0o644}
