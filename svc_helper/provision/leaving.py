@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 from typing import Any, NoReturn
 
@@ -65,11 +64,7 @@ def run_as_user(host: Host, account: Account, program: str, arguments: list[str]
     pid = os.fork()
     if pid == 0:
         _become_user(host, account, program, arguments, within_s)
-    pidfd = os.pidfd_open(pid)
-    if not select.select([pidfd], [], [], within_s)[0]:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)  # its user may have stopped it
-    os.close(pidfd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return linux_account.outcome(pid, within_s)
 
 
 def log_of(host: Host, account: Account) -> str:

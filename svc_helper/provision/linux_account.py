@@ -22,6 +22,7 @@ from svc_helper.root.log import log
 
 SHADOWED = "x"  # in passwd's second field
 SKELETON = "/etc/skel"
+KILL_S = 5  # for a killed child to end
 USER_STEP_S = 15  # a home directory may be on a file server that hangs
 
 
@@ -138,6 +139,20 @@ def copy_skeleton(account: Account, target: str) -> None:
     os.execve("/bin/cp", command, environment(account))  # noqa: S606  no shell, no text of the user's
 
 
+def outcome(pid: int, within_s: float) -> int:
+    """The exit code of a child that its user may stop or trace; it is killed after `within_s`.
+
+    Nobody waits for whoever traces it and keeps its end from its parent: for that, too, the code is -SIGKILL.
+    """
+    pidfd = os.pidfd_open(pid)
+    if not select.select([pidfd], [], [], within_s)[0]:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        select.select([pidfd], [], [], KILL_S)
+    os.close(pidfd)
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else -signal.SIGKILL
+
+
 def failure_as_user(account: Account, work: Callable[[], None]) -> str:
     """Run work as the account in a child without our descriptors; why it failed, empty if it succeeded.
 
@@ -163,11 +178,7 @@ def failure_as_user(account: Account, work: Callable[[], None]) -> str:
         finally:
             os._exit(code)
     os.close(writing)
-    pidfd = os.pidfd_open(pid)
-    if not select.select([pidfd], [], [], USER_STEP_S + 1)[0]:
-        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, and the lock is held
-    os.close(pidfd)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = outcome(pid, USER_STEP_S + 1)  # the lock is held meanwhile
     try:
         why = in_one_line(os.read(reading, OUTPUT_MAX * 4))
     except BlockingIOError:  # of a process that the child has left

@@ -9,12 +9,13 @@ import os
 import pwd
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helper.stage import Stage, edit, enrolled, ensure, remove_user
+from helper.stage import Stage, edit, enrolled, ensure, remove_user, traced
 
 from svc import errors
 from svc_helper.provision import accounts, linux_account, subids
@@ -325,3 +326,23 @@ def test_half_a_storage_setting(stage: Stage, new_user: str) -> None:
     Path(f"{storage}.svc").write_text("[sto")
     ensure(stage, new_user)
     require_whole(stage, new_user)
+
+
+@pytest.mark.parametrize("within_s", [0.2, 600])
+def test_a_child_that_its_tracer_holds_is_not_waited_for(within_s: float) -> None:
+    """Killed because it is late, or by its user: the tracer keeps its end from the parent."""
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "600"], {})
+    with traced(pid) as tracer:
+        lets_go = threading.Timer(30, tracer.kill)  # so that a wait, which must not be, has an end
+        lets_go.start()
+        if within_s == 600:
+            os.kill(pid, signal.SIGKILL)
+        assert linux_account.outcome(pid, within_s) == -signal.SIGKILL
+        assert os.path.exists(f"/proc/{pid}")
+        lets_go.cancel()
+    assert os.waitpid(pid, 0)[0] == pid
+
+
+def test_the_outcome_of_a_child() -> None:
+    for argv, code in ((["true"], 0), (["false"], 1)):
+        assert linux_account.outcome(os.posix_spawnp(argv[0], argv, {"PATH": "/bin:/usr/bin"}), 60) == code
