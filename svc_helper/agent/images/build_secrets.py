@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
+from svc_helper.agent.images import killed_builds
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
@@ -26,7 +27,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def keep(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Keep the secrets of one build, or remove them if the list is empty; either may be repeated.
 
-    The values are concatenated in the call's file; the list has their ids and sizes.
+    The values are concatenated in the call's file; the list has their ids and sizes. With them the
+    copies go that killed builds have left; raises Failure while they are not gone.
     """
     directory = _directory(podman.home, args["operation"])
     fd = call.take_fd()
@@ -38,6 +40,7 @@ def keep(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         _end_builds(call, directory)
     _forget(directory)
     if not values:
+        killed_builds.remove(podman, call)
         return {}
     os.makedirs(os.path.dirname(directory), 0o700, exist_ok=True)
     os.mkdir(directory, 0o700)

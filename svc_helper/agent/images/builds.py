@@ -13,14 +13,13 @@ from collections.abc import Iterator
 
 from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import build_secrets, images
+from svc_helper.agent.images import build_secrets, images, killed_builds
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.background import Relay
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
-_STOP_TIMEOUT_S = 60  # the builder gives Podman half a minute after SIGTERM, kills it and cleans up
 _CONFIG_MAX = 4 * 1024 * 1024
 
 
@@ -69,32 +68,19 @@ def _build(podman: Podman, call: Call, args: dict[str, Any], store: Store, archi
         "build_args": args.get("build_args") or {},
         "secrets": build_secrets.paths(podman.home, **of_secrets) if of_secrets else {},
     }
-    arguments = ("build", image, *_directories(podman, store), json.dumps(sources))
+    arguments = ("build", image, *killed_builds.directories(podman, store), json.dumps(sources))
     while True:
         relay = Relay(podman, "builder", arguments, call.rid, archive)
         try:
-            done = relay.run(call, _STOP_TIMEOUT_S)
+            done = relay.run(call, killed_builds.STOP_TIMEOUT_S)
         finally:
             if relay.killed:
-                _clean_up(podman, store, archive)
+                killed_builds.remove_all(podman, store)
         found = images.inspect(podman, call, {"image": image})
         if found.pop("present"):
             return found
         if done != "waited":  # for a build whose image has been removed since; now it is this call's turn
             raise Failure("failed", "the image is not there after its build")
-
-
-def _directories(podman: Podman, store: Store) -> tuple[str, ...]:
-    home = podman.home
-    return f"{home.own}/locks", home.builds, f"{store.root}/{store.driver}", home.podman_runtime
-
-
-def _clean_up(podman: Podman, store: Store, archive: int) -> None:
-    """Remove what a killed builder left."""
-    relay = Relay(podman, "builder", ("cleanup", "", *_directories(podman, store)), "-", archive)
-    os.close(relay.output)
-    if relay.process.wait(_STOP_TIMEOUT_S):
-        relay.process.ended()
 
 
 # --- instructions of base images (ONBUILD) -------------------------------------------------
