@@ -191,6 +191,7 @@ class Run:
             self.note["touched"] = True
             self.advance(note_of.DATABASE)
             self._database(self.note["snapshot"])
+            self.note["files"] = _files(self.source.database)
             self.advance(note_of.START)
             self._start()
         except (SvcError, OSError) as error:
@@ -209,14 +210,26 @@ class Run:
             if self.note["was_running"] and not service_unit.is_running():
                 service_unit.start()
             return Outcome(False, self.note["kept"], self.note["was_running"], "it had changed nothing yet")
-        if step == note_of.START and not back:
-            try:
-                self._start()
-            except (SvcError, OSError) as error:
-                return self.back(_reason(error))
-            self.end()
-            return Outcome(True, self.note["kept"], self.note["was_running"], "")
+        if step == note_of.START:
+            return self._end_back() if back else self._end_forward()
         return self.back(self.note["reason"] or "it was interrupted")
+
+    def _end_forward(self) -> Outcome:
+        """Start what is complete; go back if it does not start and nobody has used it meanwhile."""
+        kept = self.note["kept"]
+        try:
+            self._start()
+        except (SvcError, OSError) as error:
+            if self.note.get("files") == _files(self.source.database):
+                return self.back(_reason(error))
+            self.end()  # program and database fit; what was written since is not for us to give up
+            raise HostRefused(
+                f"svc {self.note['version']} is in place and was used after the interruption, but now"
+                f" {_reason(error)}",
+                hint=f"journalctl -u svc   (to go back all the same: sudo svc admin rollback apply {kept})",
+            ) from None
+        self.end()
+        return Outcome(True, kept, self.note["was_running"], "")
 
     def back(self, reason: str) -> Outcome:
         """Put the kept program and, if the other version may have changed it, the kept database in place.
@@ -242,7 +255,11 @@ class Run:
                 f" {_reason(error)}",
                 hint=FINISH,
             ) from None
-        started = self.note["was_running"]
+        return self._end_back()
+
+    def _end_back(self) -> Outcome:
+        """Start what was before: it is in place, and may have been used since an interruption."""
+        started, reason = self.note["was_running"], self.note["reason"]
         try:
             self._start()
         except (SvcError, OSError) as error:
@@ -271,6 +288,19 @@ class Run:
         database = self.source.database
         with contextlib.suppress(SvcError, OSError), recovery.directory(self.settings, database) as top:
             recovery_sets.prune(top, recovery_sets.here(database), recovery_sets.in_use(self.note))
+
+
+def _files(database: str) -> list[list[int] | None]:
+    """Size and time (ns) of the last change of the database and its log: others once somebody has written."""
+    found: list[list[int] | None] = []
+    for path in (database, f"{database}-wal"):
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append([status.st_size, status.st_mtime_ns])
+    return found
 
 
 def _reason(error: Exception) -> str:

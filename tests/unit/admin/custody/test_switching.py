@@ -20,6 +20,7 @@ from unit.admin.custody.packages import PROGRAMS, Place, sets, to
 from unit.admin.custody.rows import ask, change, user
 
 from svc.admin.custody import switching
+from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.lock import hold
 from svc.db.restoring import require_none
@@ -270,6 +271,52 @@ def test_killed_at_every_step(svc: Svc, place: Place, database: str, recovery: P
     assert step > 20, step
     backs = {"package back", "database back", "start back"} if sick else set()
     assert {"prepared", "package", "database", "start"} | backs <= outcomes, outcomes
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sick", ["", "2", "1 2"])
+def test_what_was_written_after_an_interruption_stays(
+    svc: Svc, place: Place, database: str, recovery: Path, sick: str
+) -> None:
+    """Cut off before the start, used for days, then finished: no older database takes its place."""
+    state = os.environ["SVC_STATE_DIR"]
+    went_back = "1" in sick
+    (place.path / "sick").write_text("2" if went_back else "")
+    change(database, user(30, "before"))
+    switch_until(note_of.START, place, state, back=went_back)
+    change(database, user(31, "since"))
+    (place.path / "sick").write_text(sick)
+    code, out, err = svc("rollback", "apply", "--finish")
+    assert ask(database, "SELECT name FROM users WHERE id >= 30") == [("before",), ("since",)]
+    assert place.version == ("1" if went_back else "2")
+    assert note_of.find(state) is None
+    assert code == (1 if sick else 0), (out, err)
+    if sick == "2":
+        (kept,) = sets(recovery, "upgrade")
+        assert f"sudo svc admin rollback apply {kept.name}" in err
+
+
+def switch_until(step: str, place: Place, state: str, *, back: bool) -> None:
+    """Have a switch killed once its note has this step."""
+    before = notes.put
+
+    def killed(path: str, note: dict[str, Any]) -> None:
+        before(path, note)
+        if (note["step"], note["back"]) == (step, back):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            notes.put = killed  # type: ignore[assignment]
+            switching.switch(Settings(), to(place, "2"))
+        finally:
+            os._exit(99)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    settled(place)
+    note = note_of.find(state)
+    assert note is not None
+    assert (note["step"], note["back"]) == (step, back)
 
 
 def settled(place: Place) -> None:
