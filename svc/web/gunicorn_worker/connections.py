@@ -7,6 +7,7 @@ parser gets a head only when it is complete, so that reading one holds no thread
 from __future__ import annotations
 
 import contextlib
+import errno
 import selectors
 import socket
 import ssl
@@ -46,6 +47,7 @@ class Connection(gthread.TConn):
         self.head = bytearray()
         self.problem: Exception | None = None  # why gunicorn's parser is not asked
         self.detached: Detached | None = None  # its request has made it a stream
+        self.descriptor = sock.fileno()  # as the poller knows it: a failed handshake closes the socket
         self.polled = NOTHING  # what the poller watches it for
         self.is_open, self.is_ending = True, False
         self.thrown_away = 0
@@ -83,15 +85,23 @@ class Connection(gthread.TConn):
         if context is not None:
             if not isinstance(self.sock, ssl.SSLSocket):
                 self._require_first_byte()
-                self.sock = context().wrap_socket(
-                    self.sock,
-                    server_side=True,
-                    suppress_ragged_eofs=self.cfg.suppress_ragged_eofs,
-                    do_handshake_on_connect=False,
-                )
+                self.sock = self._wrapped(context())
             bounded(self.sock, self.sock.do_handshake)
         self.parser = http.get_parser(self.cfg, self.sock, self.client)
         self.initialized = True
+
+    def _wrapped(self, context: ssl.SSLContext) -> ssl.SSLSocket:
+        try:
+            return context.wrap_socket(
+                self.sock,
+                server_side=True,
+                suppress_ragged_eofs=self.cfg.suppress_ragged_eofs,
+                do_handshake_on_connect=False,
+            )
+        except OSError as error:
+            if error.errno == errno.ENOTCONN:  # reset since its first byte came; an SSLError says that too
+                raise Ended from None
+            raise
 
     def _require_first_byte(self) -> None:
         """A silent connection costs no TLS state."""

@@ -155,11 +155,10 @@ class FairThreads(gthread.ThreadWorker):
         """Have the poller watch it for that; NOTHING: no longer."""
         if events == conn.polled:
             return
-        descriptor = conn.sock.fileno()
         if conn.polled:
-            self.poller.unregister(descriptor)
+            self.poller.unregister(conn.descriptor)
         if events:
-            self.poller.register(descriptor, events, partial(self._on_ready, conn))
+            self.poller.register(conn.descriptor, events, partial(self._on_ready, conn))
             conn.share.idle[conn] = None
         else:
             conn.share.idle.pop(conn, None)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import signal
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from gunicorn.config import Config
 from unit.web.gunicorn_worker.test_listeners import (  # noqa: F401  (fixtures)
     Served,
     Shared,
@@ -24,6 +28,8 @@ from svc.limits import HEAD_MAX, WEB_THREADS
 from svc.server.listeners import SO_PASSRIGHTS
 from svc.tls import certificates
 from svc.tls.certificates import Certificate
+from svc.web.gunicorn_worker.connections import Connection, Ended
+from svc.web.gunicorn_worker.shares import Share
 
 GET = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 PATIENCE_S = 0.4
@@ -224,3 +230,62 @@ def test_the_kernel_refuses_descriptors(served: Any) -> None:  # noqa: F811  (fi
         pytest.skip("this kernel has no SO_PASSRIGHTS")
     with connection(server) as sock, open(os.devnull) as file, pytest.raises(PermissionError):
         socket.send_fds(sock, [GET], [file.fileno()])
+
+
+def test_a_client_that_resets_its_connection_before_tls_ends_nothing_else(
+    served: Any,  # noqa: F811  (fixture)
+    tmp_path: Path,
+) -> None:
+    server = served("tls", certificate=_certificate(tmp_path))
+    for first in (b"", b"\x16"):
+        waiting = connection(server)
+        _request(server)  # so that the one before is watched
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            waiting.sendall(first)
+            _reset(waiting)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        for _ in range(3):  # one of these gets the descriptor of the one that has gone
+            _request(server)
+
+
+def test_a_reset_after_the_first_byte_leaves_the_poller_its_descriptor(tmp_path: Path) -> None:
+    """The failed handshake closes the socket: what watches it is still known, and can be forgotten."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*_certificate(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        client.sendall(b"\x16")
+        sock, address = listener.accept()
+
+        def reset_meanwhile() -> ssl.SSLContext:
+            _reset(client)
+            select.select([], [], [sock], 0.1)  # over loopback it has come by then
+            return context
+
+        with sock:
+            select.select([sock], [], [], 10)
+            descriptor = sock.fileno()
+            one = Connection(Config(), sock, address, listener.getsockname(), Share("client"))
+            with pytest.raises((Ended, OSError)):
+                one.advance(reset_meanwhile)
+            assert (one.descriptor, one.sock.fileno()) == (descriptor, -1)
+
+
+def _certificate(folder: Path) -> Certificate:
+    files = Certificate(*(str(folder / name) for name in ("cert.pem", "key.pem")))
+    certificates.create(files, ["localhost"])
+    return files
+
+
+def _reset(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def _request(server: Served) -> None:
+    with connecting(server) as ready:
+        sock = ready()
+        sock.sendall(GET)
+        assert answer(sock).startswith(b"HTTP/1.1 200")
