@@ -71,12 +71,11 @@ def run(args: Arguments) -> int:
     """
     if not args.exec_command:
         raise UsageError("no command after --", hint="svc ws run --template TEMPLATE --rm -- COMMAND...")
-    args.name = args.workspace = args.name or f"run-{os.urandom(4).hex()}"
     if args.interactive and args.json:
         raise UsageError("-i passes the output on as it comes, --json prints a record", hint=HELP)
     args.command, args.restart_on_boot = None, False
-    exec_command.require_text(args.exec_command, args.name)
     one = Run(args)
+    exec_command.require_text(args.exec_command, one.name)
     before = {each: signal.getsignal(each) for each in SIGNALS}
     for each, handler in before.items():
         if handler is not signal.SIG_IGN:  # ignored signals stay ignored, as under nohup
@@ -104,6 +103,8 @@ class Run:
     """One run: the name of its workspace, and what exists of it so far."""
 
     def __init__(self, args: Arguments) -> None:
+        self.is_new_name = not args.name  # nothing else has one of eight random digits
+        args.name = args.workspace = args.name or f"run-{os.urandom(4).hex()}"
         self.args, self.name = args, args.name
         self.id = args.name  # until it is known: another workspace may get the name
         self.operation = ""  # the id of the set-up until it has finished
@@ -154,7 +155,9 @@ class Run:
             try:
                 asked = ask(self.args, "POST", "/api/workspaces/setup", body)
             except (Unreachable, BadAnswer):  # the request may have been served
-                self.may_exist = True
+                self.may_exist = self.is_new_name
+                if not self.is_new_name:  # whatever has this name may be older than this run
+                    output.note(f"whether {self.name} was created is not known: svc ws get {self.name}")
                 raise
             self.may_exist = True
             self.operation = text(asked.json(), "operation.id")

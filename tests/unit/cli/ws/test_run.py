@@ -54,6 +54,17 @@ def test_from_the_set_up_to_the_deletion(ready: Service, svc: Svc) -> None:
     assert ready.sent[-1] == DELETE
 
 
+def test_a_lost_answer_deletes_nothing_of_a_given_name(service: Service, svc: Svc) -> None:
+    """A workspace of that name may be older than the run; one of a random name can only be its own."""
+    service.raw(SETUP, b"")
+    done = svc(*LINE, "--rm", "--", "train")
+    assert (done.code, [each for each in service.sent if each.startswith("DELETE")]) == (125, [])
+    assert "svc: whether job was created is not known: svc ws get job\n" in done.err
+    service.raw(SETUP, b"")
+    svc("ws", "run", "--template", "python", "--rm", "--", "train")
+    assert service.sent[-1].startswith("DELETE /api/workspaces/run-")
+
+
 def test_without_rm_it_stays(ready: Service, svc: Svc) -> None:
     done = svc(*LINE, "--", "train")
     assert (done.code, DELETE in ready.sent) == (5, False)
