@@ -5,9 +5,20 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import FOR_HELPER, as_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import (
+    FOR_HELPER,
+    as_owner,
+    require_owner,
+    settings_of,
+    sudo_command,
+    wrap_db_errors,
+)
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from svc.settings import Settings
 
 ACTION = "admin.move_store"
 EXAMPLES = """\
@@ -24,9 +35,9 @@ def move_store(args: Arguments) -> int:
     and stays in use when the copy fails. Running the command again continues a copy
     that was interrupted; for a store that was moved already it does nothing.
     """
-    from svc.admin.actor import REQUEST_ID
     from svc.admin.checks.service import server_of
-    from svc.admin.own_helper import own_helper
+    from svc.db.location import database_path
+    from svc.db.lock import hold
     from svc.errors import Conflict, HostRefused
 
     if os.geteuid() != 0:
@@ -37,21 +48,34 @@ def move_store(args: Arguments) -> int:
         raise Conflict("SVC_STORE_DIR is not set", hint=f"sudo editor /etc/svc/svc.env   (add: {example})")
     if server_of(settings.socket) is not None:
         raise Conflict("the service is running, and would start workspaces", hint="sudo systemctl stop svc")
-    for name in args.names:
-        uid = as_owner(settings, partial(uid_of, name))
-        running = [str(row) for row in as_owner(settings, partial(running_of, name))]
-        if running:
-            workspaces = ", ".join(output.visible(each) for each in running)
-            raise Conflict(
-                f"{name} has running workspaces: {workspaces}",
-                hint="sudo systemctl start svc   (then svc ws stop, as an administrator)",
-            )
-        with own_helper(settings) as helper:
-            reply = helper.call("account.move", name, {"uid": uid}, rid=REQUEST_ID)
-        as_owner(settings, partial(note_moved, name))
-        print(f"the store of {name} is in {output.visible(str(reply['store']))}")
+    database = database_path(settings)
+    require_owner(database)
+    # a copy takes long, and a server that started meanwhile would start workspaces in the former store
+    with hold(database, holder="svc admin move-store"):
+        for name in args.names:
+            _move(settings, name)
     output.note("the former stores stay; what they hold is listed by `podman images` as the user")
     return 0
+
+
+def _move(settings: Settings, name: str) -> None:
+    """Copy the store of one account; the caller has the database's lock."""
+    from svc.admin.actor import REQUEST_ID
+    from svc.admin.own_helper import own_helper
+    from svc.errors import Conflict
+
+    uid = as_owner(settings, partial(uid_of, name))
+    running = [str(row) for row in as_owner(settings, partial(running_of, name))]
+    if running:
+        workspaces = ", ".join(output.visible(each) for each in running)
+        raise Conflict(
+            f"{name} has running workspaces: {workspaces}",
+            hint="sudo systemctl start svc   (then svc ws stop, as an administrator)",
+        )
+    with own_helper(settings) as helper:
+        reply = helper.call("account.move", name, {"uid": uid}, rid=REQUEST_ID)
+    as_owner(settings, partial(note_moved, name))
+    print(f"the store of {name} is in {output.visible(str(reply['store']))}")
 
 
 def running_of(name: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from svc.admin.people import move_store
+from svc.db.lock import hold
 
 
 def test_only_root_moves_stores(svc: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +21,14 @@ def test_without_the_setting_it_is_named(svc: Any, database: str, needs_root: No
     assert code == 1 and "SVC_STORE_DIR is not set" in err
     assert "hint: sudo editor /etc/svc/svc.env" in err
     assert move_store.ACTION == "admin.move_store"
+
+
+def test_a_server_that_has_just_started_is_found_by_its_lock(
+    svc: Any, database: str, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    """It has no socket yet, and takes no notice of a copy that is under way but for this lock."""
+    monkeypatch.setenv("SVC_STORE_DIR", "/var/lib/svc-stores/%u")
+    with hold(database):
+        code, _, err = svc("move-store", "ada")
+    assert code == 1 and f"{database} is in use by svc server" in err
+    assert "systemctl stop svc" in err
