@@ -5,7 +5,8 @@
     svc-20261122T164523.123Z.db.host.tar    the small files of this host
 
 The side file has a number that grows with each snapshot in the directory: it says which one is newer,
-whatever the clock said.
+whatever the clock said. It also has the host's name: several hosts may share a directory, and their databases
+have the same path.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from svc.admin.custody.target import Target
+from svc.admin.custody.target import DRAFT, Target
 
 NAME = re.compile(r"svc-\d{8}T\d{6}\.\d{3}Z\.db")
 SIDE, HOST = ".json", ".host.tar"
@@ -43,17 +45,18 @@ def new_name(target: Target) -> str:
 
 
 def complete(target: Target, database: str) -> list[Snapshot]:
-    """The complete snapshots of this database, the oldest first.
+    """The complete snapshots of this database of this host, the oldest first.
 
     Complete is one with a side file that fits it, both of them the caller's own files.
     """
-    found = []
+    found, host = [], socket.gethostname()
     for name in filter(NAME.fullmatch, target.names()):
         status, side = target.status(name), read_side(target, name)
         if status is None or side is None or not target.is_own_file(name):
             continue
         number = side.get("number")
-        fits = side.get("database") == database and side.get("size_bytes") == status.st_size
+        ours = side.get("database") == database and side.get("host") == host
+        fits = ours and side.get("size_bytes") == status.st_size
         if fits and type(number) is int:
             found.append(Snapshot(number, name))
     return sorted(found)
@@ -93,11 +96,16 @@ def prune(target: Target, database: str, keep: int, newest: str) -> list[str]:
 
 
 def remove_stale(target: Target) -> None:
-    """Remove what interrupted runs have left: drafts, and files beside a snapshot that is not there."""
+    """Remove what interrupted runs have left: drafts, and files beside a snapshot that is not there.
+
+    A snapshot gets its name last: while it is a draft of another host, what is beside it is not stale.
+    """
     target.remove_stale_drafts(FILES)
-    for name in target.names():
+    names = target.names()
+    drafts = {match["final"] for match in map(DRAFT.fullmatch, names) if match}
+    for name in names:
         match = FILES.fullmatch(name)
-        if match is None or name == match["name"]:
+        if match is None or name == match["name"] or match["name"] in drafts:
             continue
         if target.status(match["name"]) is None and target.is_own_file(name):
             target.remove(name)

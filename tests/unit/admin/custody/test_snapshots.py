@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from svc.admin.custody.target import Target
 DATABASE = "/var/lib/svc/data/svc.db"
 
 
-def put(folder: Path, name: str, number: int, database: str = DATABASE, size: int = 3) -> str:
+def put(folder: Path, name: str, number: int, database: str = DATABASE, size: int = 3, host: str = "") -> str:
     (folder / name).write_bytes(b"abc")
     (folder / f"{name}.host.tar").write_bytes(b"")
     side = {"format": 1, "database": database, "size_bytes": size, "number": number}
+    side["host"] = host or socket.gethostname()
     (folder / f"{name}.json").write_text(json.dumps(side))
     return name
 
@@ -86,6 +88,26 @@ def test_only_complete_ones_of_this_database_are_counted_and_removed(
     gone = before - set(os.listdir(folder))
     assert gone == {ours[0], f"{ours[0]}.json", f"{ours[0]}.host.tar"}
     assert not gone & set(others)
+
+
+def test_another_host_in_the_same_directory(target: Target, folder: Path) -> None:
+    """Its database has the same path; its snapshots are neither counted nor removed."""
+    theirs = [put(folder, at(f"2026010{day}"), day, host="another.example") for day in (1, 2, 5)]
+    ours = [put(folder, at(f"2026010{day}"), day) for day in (3, 4, 6)]
+    assert [one.name for one in snapshots.complete(target, DATABASE)] == ours
+    assert snapshots.prune(target, DATABASE, 1, ours[2]) == ours[:2]
+    assert left(folder) == [*theirs, ours[2]]
+
+
+def test_what_another_host_is_about_to_complete_stays(target: Target, folder: Path) -> None:
+    """The side file has its name before the snapshot has, which is a draft until then."""
+    with target.draft(at("20260101")) as draft:
+        put(folder, at("20260101"), 1)
+        (folder / at("20260101")).unlink()
+        snapshots.remove_stale(target)
+        draft.write(b"abc")
+        draft.rename(at("20260101"))
+    assert [one.name for one in snapshots.complete(target, DATABASE)] == [at("20260101")]
 
 
 def test_a_link_as_side_file_is_not_followed(target: Target, folder: Path) -> None:
