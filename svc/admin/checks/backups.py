@@ -16,7 +16,7 @@ from svc.settings import ENV_FILE
 CODE = "backups"
 HOUR_S = 3600
 OLD_S = 48 * HOUR_S  # two nights: one of a nightly backup's runs has failed
-KEPT = 14  # snapshots, in the remedy
+KEPT = 14  # snapshots at least, in the remedy
 
 
 def backups(host: Host) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def backups(host: Host) -> Iterator[Finding]:
     if os.geteuid() != 0 and not os.access(directory, os.R_OK | os.X_OK):
         return
     is_default = host.settings.resolved["SVC_DB"].source == ENV_FILE
-    remedy = admin_command(f"backup --retention {KEPT}", "" if is_default else host.database)
+    remedy = _remedy(KEPT, "" if is_default else host.database)
     if not os.path.lexists(directory):
         is_created = host.settings.resolved["SVC_BACKUP_DIR"].source == "default"  # by the first backup
         edit = f"sudo editor {ENV_FILE}   (SVC_BACKUP_DIR: a directory that is there)"
@@ -44,7 +44,13 @@ def backups(host: Host) -> Iterator[Finding]:
         return
     age = max(0.0, time.time() - status.st_mtime)
     newest = f"the newest of {len(found)} in {directory} is {_age(age)} old"
+    remedy = _remedy(max(KEPT, len(found) + 1), "" if is_default else host.database)
     yield warn(CODE, newest, remedy) if age > OLD_S else ok(CODE, newest)
+
+
+def _remedy(kept: int, database: str) -> str:
+    """The command for one more snapshot; it must not remove those that the administrator keeps."""
+    return admin_command(f"backup --retention {kept}", database)
 
 
 def _age(age_s: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,29 @@ def test_the_newest_snapshot_counts(
     monkeypatch.setattr("time.time", lambda: later)
     (old,) = backups.backups(host)
     assert (old.level, old.found) == ("warn", f"the newest of 1 in {directory} is 3 days old")
+    assert old.remedy == none.remedy
     (directory / next(name for name in os.listdir(directory) if name.endswith(".json"))).unlink()
     assert "there is none of" in next(backups.backups(host)).found
+
+
+def test_the_remedy_removes_no_snapshot(
+    svc: Any, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever keeps more than the usual number of them still has them all after the prescribed command."""
+    directory = tmp_path / "backups"
+    directory.mkdir(mode=0o700)
+    monkeypatch.setattr(backups, "KEPT", 2)
+    for _ in range(4):
+        assert svc("backup", "--dir", str(directory), "--retention", "100")[0] == 0
+    before = set(os.listdir(directory))
+    later = time.time() + 3 * 86400
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: later)
+        (old,) = backups.backups(host)
+    monkeypatch.setenv("SVC_BACKUP_DIR", str(directory))
+    assert old.remedy.startswith("sudo svc admin ")
+    assert svc(*shlex.split(old.remedy)[3:])[0] == 0
+    assert before < set(os.listdir(directory))
 
 
 def test_a_directory_that_others_can_change(host: Host, tmp_path: Path) -> None:
