@@ -39,5 +39,5 @@ def require_none(state_dir: str, database: str) -> None:
         raise DatabaseRefused(
             f"a switch of svc to version {note.get('version')} was interrupted; nothing uses {database}"
             " until it is complete or undone",
-            hint=admin_command("rollback apply --finish"),
+            hint=admin_command("rollback apply --finish", database),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from svc.admin.custody import recovery
 from svc.admin.custody import recovery_sets as sets
-from svc.admin.custody.switching import FINISH
+from svc.admin.custody.switching import finish_command
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.cli import output
 from svc.db import switching
@@ -22,7 +22,7 @@ def switch_under_way(host: Host) -> Iterator[Finding]:
     note = switching.find(host.settings.state_dir)
     if note is not None:
         what = f"a switch of svc to version {note.get('version')} was interrupted at {note.get('at')}"
-        yield fail("switch_under_way", f"{what} (step {note.get('step')})", FINISH)
+        yield fail("switch_under_way", f"{what} (step {note.get('step')})", finish_command(note))
 
 
 def recovery_sets(host: Host) -> Iterator[Finding]:
@@ -47,5 +47,5 @@ def recovery_sets(host: Host) -> Iterator[Finding]:
     if newest["whole"]:
         yield ok(CODE, f"{number} in {path} take {taken}; the newest is {newest['id']}")
     else:
-        again = admin_command("rollback keep --why 'the last one is damaged'")
+        again = admin_command("rollback keep --why 'the last one is damaged'", host.database)
         yield warn(CODE, f"the newest of {number} in {path}, {newest['id']}: {newest['problem']}", again)

@@ -62,7 +62,7 @@ def record_of(top: Target, name: str, here: Here) -> dict[str, Any]:
     database = os.path.join(path, holds) if isinstance(holds, str) else ""
     problem, remedy = (fault, "sudo svc admin rollback list") if fault else _unfit(manifest, program, here)
     if not fault and problem and not manifest.get("raw"):
-        remedy = remedy or f"sudo svc admin restore {shell_quote(database)}"
+        remedy = remedy or admin_command(f"restore {shell_quote(database)}", here.database)
     return {
         "id": name,
         "kind": name.split("-", 1)[0],

@@ -99,6 +99,7 @@ def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bo
 
 def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> int:
     """Complete the replacement that was interrupted."""
+    from svc.db.owner import admin_command
     from svc.errors import Conflict, DatabaseRefused
 
     if note is None:
@@ -107,7 +108,7 @@ def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> i
         again = note["kept"] or note["snapshot"]
         raise DatabaseRefused(
             f"the database that was to replace {source.database} is gone, so that it must be restored again",
-            hint=f"sudo svc admin restore {output.shell_quote(again)}",
+            hint=admin_command(f"restore {output.shell_quote(again)}", source.database),
         )
     report(note)
     return 0
@@ -338,6 +339,8 @@ def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
 
 def report(note: dict[str, Any]) -> None:
     """Say what was done, and what to do next."""
+    from svc.db.owner import admin_command
+
     parts = [f"{note['database']} is restored from {note['snapshot']}"]
     if note["applied"]:
         parts.append(f"{output.plural(note['applied'], 'migration')} applied")
@@ -348,7 +351,7 @@ def report(note: dict[str, Any]) -> None:
         parts.append(f"{output.plural(note['closed'], 'account')} closed again (svc admin list-users)")
     print(output.visible("; ".join(parts)))
     if note["kept"]:
-        again = f"sudo svc admin restore {output.shell_quote(note['kept'])}"
+        again = admin_command(f"restore {output.shell_quote(note['kept'])}", note["database"])
         way = again if not note["kept"].endswith("damaged.db") else f"{note['kept']}, damaged as it was"
         print(output.visible(f"what it replaced: {way}"))
     output.note("next: sudo svc admin doctor, then: sudo systemctl start svc")

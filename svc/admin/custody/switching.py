@@ -28,6 +28,7 @@ from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.ids import now
 from svc.db.lock import hold
+from svc.db.owner import admin_command
 from svc.db.restoring import require_none
 from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, StorageFull, SvcError
 from svc.settings import Settings
@@ -93,7 +94,18 @@ def finish(settings: Settings, say: Callable[[str], None] = progress) -> Outcome
         run.note = note_of.find(settings.state_dir) or {}
         if not run.note:
             raise Conflict("no switch was interrupted", hint="sudo svc admin rollback list")
+        if run.note.get("database") != run.source.database:
+            raise Conflict(
+                f"the switch that was interrupted is of {run.note.get('database')}, not of"
+                f" {run.source.database}; nothing was changed",
+                hint=finish_command(run.note),
+            )
         return run.resume()
+
+
+def finish_command(note: dict[str, Any]) -> str:
+    """The command that completes or undoes this switch: of its database, whatever the settings name now."""
+    return admin_command("rollback apply --finish", str(note.get("database", "")))
 
 
 class Run:
@@ -134,8 +146,8 @@ class Run:
     def prepare(self, change: Switch) -> None:
         """Check, note, keep the present state, stop the service; after an error all is as it was."""
         require_none(self.settings.state_dir, self.source.database)
-        if note_of.find(self.settings.state_dir):
-            raise Conflict("another switch was interrupted", hint=FINISH)
+        if note := note_of.find(self.settings.state_dir):
+            raise Conflict("another switch was interrupted", hint=finish_command(note))
         if not os.path.lexists(self.source.database):
             raise DatabaseRefused(
                 f"there is no database at {self.source.database}", hint="sudo svc admin migrate"

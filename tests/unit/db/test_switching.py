@@ -22,6 +22,6 @@ def test_nothing_uses_a_database_that_may_not_fit(
         return
     with pytest.raises(DatabaseRefused, match=r"a switch of svc to version 1\.2 was interrupted") as raised:
         restoring.require_none(state, "/x/svc.db")
-    assert raised.value.hint == "sudo svc admin rollback apply --finish"
+    assert raised.value.hint == "sudo svc admin rollback apply --finish --db /x/svc.db"
     monkeypatch.setenv(switching.IN_SWITCH, "1")
     restoring.require_none(state, "/x/svc.db")

@@ -36,6 +36,7 @@ def test_recovery_sets(svc: Any, host: Host, tmp_path: Path) -> None:
     assert (damaged.code, damaged.level) == ("recovery_sets", "warn")
     assert "svc.db has 10 bytes and not" in damaged.found
     assert damaged.remedy.startswith("sudo svc admin rollback keep --why ")
+    assert damaged.remedy.endswith(f" --db {host.database}")
     directory.chmod(0o777)
     (open_,) = recovery.recovery_sets(host)
     assert (open_.level, "SVC_RECOVERY_DIR" in open_.remedy) == ("warn", True)
@@ -48,4 +49,4 @@ def test_a_switch_cut_off(host: Host) -> None:
     (finding,) = recovery.switch_under_way(host)
     assert (finding.code, finding.level) == ("switch_under_way", "fail")
     assert finding.found == "a switch of svc to version 2 was interrupted at 2026-11-22 (step package)"
-    assert finding.remedy == "sudo svc admin rollback apply --finish"
+    assert finding.remedy == f"sudo svc admin rollback apply --finish --db {host.database}"

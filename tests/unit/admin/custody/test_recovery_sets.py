@@ -111,7 +111,7 @@ def test_without_a_package(
     monkeypatch.setattr("svc.admin.custody.package.__file__", "/opt/svc/package.py")
     record = the_record(database, recovery)
     assert record["problem"].startswith("svc is not installed as a package here")
-    assert record["remedy"] == f"sudo svc admin restore {kept}/svc.db"
+    assert record["remedy"] == f"sudo svc admin restore {kept}/svc.db --db {database}"
 
 
 @pytest.mark.parametrize("name", ["svc.deb", "svc.db", "svc.db.host.tar"])

@@ -65,6 +65,7 @@ def test_what_was_ended_since_does_not_come_back(
     manifest = json.loads((kept / "manifest.json").read_text())
     assert (manifest["id"], manifest["why"]) == (kept.name, f"svc admin restore {snapshot}")
     assert ask(str(kept / "svc.db"), "SELECT name FROM users WHERE id = 30") == [("new",)]
+    assert f"what it replaced: sudo svc admin restore {kept}/svc.db --db {database}\n" in out
     code, out, _ = svc("restore", str(kept / "svc.db"), "--yes")
     assert code == 0
     assert ask(database, "SELECT name FROM users WHERE id = 30") == [("new",)], (

@@ -12,7 +12,7 @@ from unit.admin.conftest import Svc
 from unit.admin.custody.packages import PROGRAMS, Place, sets
 from unit.admin.custody.rows import ask, change, user
 
-from svc.db import migrate
+from svc.db import migrate, notes, switching
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)
 KEYS = [
@@ -30,7 +30,7 @@ def test_a_list_of_sets(svc: Svc, place: Place, recovery: Path, database: str, s
     (newer, older) = listed
     assert (newer["kind"], newer["applicable"], newer["why"]) == ("upgrade", True, "by hand")
     assert (older["kind"], older["problem"]) == ("restore", "it holds the database and no program")
-    assert older["remedy"] == f"sudo svc admin restore {older['path']}/svc.db"
+    assert older["remedy"] == f"sudo svc admin restore {older['path']}/svc.db --db {database}"
     code, out, _ = svc("rollback", "list")
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == [newer["id"], older["id"]]
@@ -46,7 +46,7 @@ def test_a_checkout_keeps_the_database_alone(svc: Svc, database: str, recovery: 
     code, _, err = svc("rollback", "apply", kept.name, "--yes")
     assert code == 1
     assert "cannot be applied: it holds the database and no program" in err
-    assert f"hint: sudo svc admin restore {kept}/svc.db" in err
+    assert f"hint: sudo svc admin restore {kept}/svc.db --db {database}\n" in err
 
 
 def test_before_a_migration_the_database_is_kept(
@@ -108,3 +108,23 @@ def test_what_is_newest_stays_out_of_the_way_of_a_damaged_database(
     assert code == 1
     assert "damaged" in err
     assert not list(recovery.iterdir())
+
+
+def test_a_switch_of_another_database_is_not_finished_on_this_one(
+    svc: Svc, place: Place, database: str, recovery: Path
+) -> None:
+    """Going back would put the other's kept database in the place of this one."""
+    state = os.environ["SVC_STATE_DIR"]
+    change(database, user(30, "mine"))
+    assert svc("rollback", "keep", "--why", "of this one")[0] == 0
+    (kept,) = sets(recovery, "upgrade")
+    note = {"database": "/srv/other.db", "version": "2", "from": "1", "at": "2026-11-22", "step": "package"}
+    note |= {"back": True, "touched": True, "was_running": True, "reason": "", "kept": kept.name}
+    notes.put(switching.path_of(state), note)
+    change(database, user(31, "since"))
+    code, _, err = svc("rollback", "apply", "--finish")
+    assert code == 1
+    assert f"of /srv/other.db, not of {database}; nothing was changed" in err
+    assert "hint: sudo svc admin rollback apply --finish --db /srv/other.db\n" in err
+    assert ask(database, "SELECT name FROM users WHERE id >= 30") == [("mine",), ("since",)]
+    assert switching.find(state) == note

@@ -252,7 +252,7 @@ def test_killed_at_every_step(svc: Svc, place: Place, database: str, recovery: P
             if note["step"] in note_of.UNUSABLE:
                 with pytest.raises(DatabaseRefused, match="was interrupted") as raised:
                     require_none(state, database)
-                assert raised.value.hint == "sudo svc admin rollback apply --finish"
+                assert raised.value.hint == f"sudo svc admin rollback apply --finish --db {database}"
             assert svc("rollback", "apply", "--finish")[0] in (0, 1)
         assert note_of.find(state) is None
         is_new = place.version == "2"
