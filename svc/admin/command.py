@@ -92,6 +92,14 @@ def sudo_command() -> str:
     return "sudo " + join(["svc", *sys.argv[1:]])
 
 
+def for_database(command: str, settings: Settings) -> str:
+    """A command of `svc admin` for a hint, with the --db of this one: no other database is meant."""
+    from shlex import quote
+
+    named = settings.resolved["SVC_DB"].source == "flag"
+    return f"sudo svc admin {command}" + (f" --db {quote(os.path.abspath(settings.db))}" if named else "")
+
+
 def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -> Any:
     """The result of `work` (JSON values) on the opened database, by a process of its owner.
 

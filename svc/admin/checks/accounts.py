@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from svc.admin.checks.prerequisites import CONTROLLERS, without_limits
+from svc.admin.command import for_database
 from svc.admin.findings import Enrolled, Finding, Host, fail, lines_of, linux_account, ok, warn
 from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
@@ -30,10 +31,10 @@ DELEGATE = (
 def enrolment(host: Host) -> Iterator[Finding]:
     """Whether each enrolled name still has the uid that was enrolled."""
     for name, uid, _ in host.enrolled:
-        account, remedy = linux_account(name), f"sudo svc admin create-user {name}"
+        account, remedy = linux_account(name), for_database(f"create-user {name}", host.settings)
         if account is None:
             gone = f"the Linux account {name} is gone; its service account is still there"
-            yield warn("enrolment", gone, f"sudo svc admin delete-user {name}")
+            yield warn("enrolment", gone, for_database(f"delete-user {name}", host.settings))
         elif account.pw_uid != uid:
             now = f"{name} was enrolled as uid {uid} and is now uid {account.pw_uid}"
             yield fail("enrolment", now, remedy)

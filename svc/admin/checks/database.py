@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from svc.admin.command import for_database
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.db import restoring
 from svc.db.faults import RESTORE
@@ -39,13 +40,12 @@ def database(host: Host) -> Iterator[Finding]:
     yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
     for name, status, note, is_leaving in found["unfinished"]:
         # from the database, hence untrusted: no command for root to paste with an invalid name
-        remedy = f"svc admin {'delete' if is_leaving else 'create'}-user {name}"
-        remedy = remedy if re.fullmatch(USER_NAME, name) else "svc admin list-users"
-        yield warn("accounts", f"{name} is {status}: {note}", f"sudo {remedy}")
+        command = f"{'delete' if is_leaving else 'create'}-user {name}"
+        command = command if re.fullmatch(USER_NAME, name) else "list-users"
+        yield warn("accounts", f"{name} is {status}: {note}", for_database(command, host.settings))
     if not found["root_password"]:
-        yield warn(
-            "root_password", "the superuser root has no service password", "sudo svc admin set-password root"
-        )
+        remedy = for_database("set-password root", host.settings)
+        yield warn("root_password", "the superuser root has no service password", remedy)
 
 
 def _inspect_database(path: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import FOR_HELPER, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import FOR_HELPER, for_database, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -52,7 +52,9 @@ def create_user(args: Arguments) -> int:
     if found["whole"] is True:
         return repair(settings, name, display_name, args.superuser, found)
     if name == "root":
-        raise HostRefused("create-user does not create the account root", hint="sudo svc admin migrate")
+        raise HostRefused(
+            "create-user does not create the account root", hint=for_database("migrate", settings)
+        )
     return create(settings, path, name, display_name, args.superuser, found)
 
 
@@ -94,13 +96,17 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
     from svc.admin.people.account_rows import linux_uid
     from svc.errors import NameTaken
 
-    change = f"sudo svc admin edit-user {name}"
     if superuser and not found["superuser"]:
-        raise NameTaken(f"the account {name} exists and is no superuser", hint=f"{change} --superuser")
+        raise NameTaken(
+            f"the account {name} exists and is no superuser",
+            hint=for_database(f"edit-user {name} --superuser", settings),
+        )
     if display_name and display_name != found["display_name"]:
         raise NameTaken(
             f"the account {name} exists with another display name",
-            hint=f"{change} --display-name {output.shell_quote(display_name)}",
+            hint=for_database(
+                f"edit-user {name} --display-name {output.shell_quote(display_name)}", settings
+            ),
         )
     if name != "root":
         entry = Enrolled(name, linux_uid(name) or 0, administrator=True)
@@ -112,7 +118,8 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
                 f" that: {sudo_command()} --superuser"
             )
     print(f"the account {name} (uid {found['uid']}) was ready before")
-    output.note(f"its password is unchanged; to set another: sudo svc admin set-password {name}")
+    another = for_database(f"set-password {name}", settings)
+    output.note(f"its password is unchanged; to set another: {another}")
     return 0
 
 
@@ -136,7 +143,7 @@ def provision(settings: Settings, name: str, administrator: bool) -> int:
         with own_helper(settings) as helper:
             reply = helper.call("account.ensure", name, {"administrator": administrator}, rid=REQUEST_ID)
     except HostRefused as error:
-        raise HostRefused(error.message, hint="sudo svc admin create-user another-name") from None
+        raise HostRefused(error.message, hint=for_database("create-user another-name", settings)) from None
     except SvcError as error:
         raise type(error)(error.message, hint=f"fix that, then run: {sudo_command()}") from None
     uid = reply.get("uid")

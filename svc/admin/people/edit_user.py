@@ -7,7 +7,15 @@ after an interruption the row never grants what the helper does not, and the sam
 
 from __future__ import annotations
 
-from svc.admin.command import FOR_HELPER, active_account, as_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import (
+    FOR_HELPER,
+    active_account,
+    as_owner,
+    for_database,
+    settings_of,
+    sudo_command,
+    wrap_db_errors,
+)
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -52,7 +60,7 @@ def edit_user(args: Arguments) -> int:
         found = facts(user)
         if changes.get("quota"):
             found["has_quota"] = policies.exists(changes["quota"])
-        if not refusal(args, changes, found):
+        if not refusal(settings, args, changes, found):
             note(ACTION, user.name, "begun", **changes)
         return found
 
@@ -67,7 +75,7 @@ def edit_user(args: Arguments) -> int:
             "running": removal.holdings(user.id).running,
         }
 
-    error = refusal(args, changes, as_owner(settings, begin))
+    error = refusal(settings, args, changes, as_owner(settings, begin))
     if error:
         raise error
     if superuser:
@@ -75,7 +83,7 @@ def edit_user(args: Arguments) -> int:
     untrusted = as_owner(settings, change)
     if superuser is False:
         mark(settings, args.name, administrator=False)
-    show(args.name, changes, untrusted)
+    show(settings, args.name, changes, untrusted)
     return 0
 
 
@@ -116,7 +124,9 @@ def facts(user: Account) -> dict[str, bool]:
     }
 
 
-def refusal(args: Arguments, changes: dict[str, Any], untrusted: dict[str, bool]) -> Exception | None:
+def refusal(
+    settings: Settings, args: Arguments, changes: dict[str, Any], untrusted: dict[str, bool]
+) -> Exception | None:
     """Why these changes are refused, if they are; the hints are root's own, not the database's."""
     from svc.errors import Conflict, NotFound
 
@@ -124,10 +134,10 @@ def refusal(args: Arguments, changes: dict[str, Any], untrusted: dict[str, bool]
     if untrusted.get("is_root") and ("superuser" in changes or "disabled" in changes):
         return Conflict("the root account is always an administrator and cannot be disabled")
     if "superuser" in changes and not untrusted.get("is_ready"):
-        hint = f"sudo svc admin create-user {args.name}"
+        hint = for_database(f"create-user {args.name}", settings)
         return Conflict(f"the setup of {args.name} is not complete", hint=hint)
     if not untrusted.get("has_quota", True):
-        return NotFound(f"there is no quota {changes['quota']}", hint="sudo svc admin quota list")
+        return NotFound(f"there is no quota {changes['quota']}", hint=for_database("quota list", settings))
     if lowers and untrusted.get("is_last") and not args.last_administrator:
         return last_administrator(args.name)
     return None
@@ -142,7 +152,7 @@ def last_administrator(name: str) -> Exception:
     )
 
 
-def show(name: str, changes: dict[str, Any], untrusted: dict[str, Any]) -> None:
+def show(settings: Settings, name: str, changes: dict[str, Any], untrusted: dict[str, Any]) -> None:
     """Print what was changed, and what follows from it."""
     sessions, tokens = map(int, untrusted["ended"])
     running = int(untrusted["running"])
@@ -158,7 +168,8 @@ def show(name: str, changes: dict[str, Any], untrusted: dict[str, Any]) -> None:
         ended = [output.plural(n, noun) for n, noun in ((sessions, "session"), (tokens, "token")) if n]
         output.note(f"{' and '.join(ended)} ended")
     if changes.get("superuser") and untrusted["closed"] is True:
-        output.note(f"the password is too short for a superuser: sudo svc admin set-password {name}")
+        longer = for_database(f"set-password {name}", settings)
+        output.note(f"the password is too short for a superuser: {longer}")
     if changes.get("disabled") and running:
         workspaces = output.plural(running, "workspace")
         output.note(f"{workspaces} of {name} still running; to list them: sudo svc ws list --owner {name}")

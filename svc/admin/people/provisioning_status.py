@@ -12,6 +12,7 @@ import re
 from typing import Any, NamedTuple
 
 from svc.admin.checks.subids import SUBIDS, read_ranges
+from svc.admin.command import for_database
 from svc.admin.findings import Host, linux_account
 from svc.domain.accounts import removal, retirement, users
 from svc.domain.accounts.users import Account
@@ -55,23 +56,22 @@ def inspect(user: Account, host: Host) -> Remainder:
 
     What else a ready account needs on the host is checked by `svc admin doctor`.
     """
+    delete = for_database(f"delete-user {user.name}", host.settings)
     if retirement.is_retired(user.name):
-        command = f"sudo svc admin delete-user {user.name}" if re.fullmatch(RETIRED, user.name) else ""
+        command = delete if re.fullmatch(RETIRED, user.name) else ""
         return Remainder(["files that the Linux account may have left"], command or "sudo svc admin doctor")
     account = linux_account(user.name)
-    command = f"sudo svc admin create-user {user.name}"
+    command = for_database(f"create-user {user.name}", host.settings)
     if not re.fullmatch(USER_NAME, user.name):  # untrusted: it must not get into a command for root to paste
         return Remainder(["a name that no account can have"], "sudo svc admin doctor")
     if removal.is_begun(user):
-        return Remainder(["the rest of its deletion"], f"sudo svc admin delete-user {user.name}")
+        return Remainder(["the rest of its deletion"], delete)
     if user.provisioning != users.READY:
         return Remainder(_steps(user, account, host), command)
     if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
         return DONE
     if account is None:
-        return Remainder(
-            ["its deletion"], f"sudo svc admin delete-user {user.name}", "its Linux account is gone"
-        )
+        return Remainder(["its deletion"], delete, "its Linux account is gone")
     note = f"its Linux account has uid {account.pw_uid} now; a new one inherits nothing from this account"
     return Remainder(["Linux account"], command, note)
 

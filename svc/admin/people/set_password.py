@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.command import active_account, as_owner, settings_of, wrap_db_errors
+from svc.admin.command import active_account, as_owner, for_database, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -63,9 +63,11 @@ def set_password(args: Arguments) -> int:
     what = " and ".join([output.plural(sessions, "session"), output.plural(tokens, "token")])
     print(f"the service password of {args.name} is set" + (f"; {what} ended" if sessions or tokens else ""))
     if not untrusted.get("is_ready"):
-        output.note(f"the account is incomplete; to complete it: sudo svc admin create-user {args.name}")
+        complete = for_database(f"create-user {args.name}", settings)
+        output.note(f"the account is incomplete; to complete it: {complete}")
     elif untrusted.get("is_disabled"):
-        output.note(f"the account is disabled; to enable it: sudo svc admin edit-user {args.name} --enable")
+        enable = for_database(f"edit-user {args.name} --enable", settings)
+        output.note(f"the account is disabled; to enable it: {enable}")
     return 0
 
 

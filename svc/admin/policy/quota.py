@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.command import as_owner, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, for_database, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup, cores, size, whole
 from svc_helper.wire.limits import SIZE_MAX
@@ -86,13 +86,13 @@ def quota_set(args: Arguments) -> int:
             note(SET, args.name, "ok", **policies.store(args.name, before | changes))
         return policies.get(args.name)
 
-    record = as_owner(settings_of(args), change)
+    settings = settings_of(args)
+    record = as_owner(settings, change)
     limits = [f"{heading.lower()} {show(record[key], True)}" for heading, key, show in COLUMNS[2:]]
     print(output.visible(f"the quota {args.name} is set: {', '.join(limits)}"))
     if not record["users"]:
-        output.note(
-            f"nobody has it; to give it to somebody: sudo svc admin edit-user NAME --quota {args.name}"
-        )
+        give = for_database(f"edit-user NAME --quota {args.name}", settings)
+        output.note(f"nobody has it; to give it to somebody: {give}")
     return 0
 
 
@@ -118,11 +118,12 @@ def quota_delete(args: Arguments) -> int:
             note(DELETE, args.name, "ok")
         return ""
 
-    output.confirm(f"Delete the quota {args.name}?", args.yes, f"svc admin quota delete {args.name}")
-    refused = str(as_owner(settings_of(args), remove))
+    output.confirm(f"Delete the quota {args.name}?", args.yes, sudo_command())
+    settings = settings_of(args)
+    refused = str(as_owner(settings, remove))
     if refused:
         freed = "quota set --help" if args.name == DEFAULT else "edit-user NAME --quota default"
-        raise Conflict(refused, hint=f"sudo svc admin {freed}")
+        raise Conflict(refused, hint=for_database(freed, settings))
     print(output.visible(f"the quota {args.name} is deleted"))
     return 0
 

@@ -201,6 +201,11 @@ def test_unfinished_accounts_and_a_missing_root_password_are_told(host: Host) ->
         ("root_password", "warn"),
     ]
     assert found[1].remedy == "sudo svc admin create-user ada"
+    host.settings.resolved["SVC_DB"].source = "flag"
+    assert [finding.remedy for finding in list(database.database(host))[1:]] == [
+        f"sudo svc admin create-user ada --db {host.database}",
+        f"sudo svc admin set-password root --db {host.database}",
+    ]
 
 
 def test_a_damaged_database_is_told(host: Host) -> None:

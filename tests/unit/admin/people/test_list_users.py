@@ -101,3 +101,10 @@ def test_what_a_terminal_would_obey_is_escaped(
     assert "\x1b" not in svc("list-users")[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert "\x1b" not in svc("list-users")[1]
+
+
+def test_the_next_command_is_of_the_same_database(svc: Any, three: str) -> None:
+    """An account of that name may be another one in the default database."""
+    _, out, _ = svc("list-users", "--json", "--db", three)
+    (command,) = [item["next_command"] for item in json.loads(out)["items"] if item["next_command"]]
+    assert command == f"sudo svc admin create-user svt-ben --db {three}"

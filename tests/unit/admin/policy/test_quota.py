@@ -28,6 +28,13 @@ def test_only_named_limits_change(svc: Any, database: str) -> None:
     assert (code, err) == (1, "svc: there is no quota lab\nhint: sudo svc admin quota list\n")
 
 
+def test_the_next_command_is_of_the_same_database(svc: Any, database: str) -> None:
+    _, _, err = svc("quota", "set", "lab", "--gpus", "2", "--db", database)
+    assert f"sudo svc admin edit-user NAME --quota lab --db {database}\n" in err
+    _, _, err = svc("quota", "delete", "lab", "--db", database)
+    assert f"sudo svc admin quota delete lab --db {database}" in err
+
+
 @pytest.mark.parametrize(
     ("line", "exit_code", "says"),
     [
