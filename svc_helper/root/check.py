@@ -28,7 +28,7 @@ LOGIN_DEFS = "/etc/login.defs"
 
 
 class Result(NamedTuple):
-    """The outcome of a check: the account, or the code and message of the refusal."""
+    """The outcome of a check: the account, or why it is refused; both for an expired or locked account."""
 
     account: Account | None
     code: str = ""
@@ -125,7 +125,7 @@ def examine(entry: Entry, authenticator: Any, pam_service: str) -> Result:
     if authenticator is None or not os.path.exists(os.path.join("/etc/pam.d", pam_service)):
         return NO_PAM
     if not pam.allows(authenticator, entry.name, pam_service) or pam.expired(entry.name):
-        return Result(None, "account", "the Linux account is expired or locked")
+        return Result(account, "account", "the Linux account is expired or locked")
     return Result(account)
 
 

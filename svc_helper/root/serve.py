@@ -161,13 +161,13 @@ class Server:
         return [*entries, administrator]
 
     def _check_next(self, pending: Pending, passed: int, target: Result | None = None) -> None:
-        """Check the next entry's account; after the last one perform the call."""
+        """Check the next account, then perform the call; what only ends things also of an expired user."""
         if passed == len(pending.entries) or self.single_user:
             self._perform(pending, target)
             return
 
         def checked(result: Result) -> None:
-            if result.account is None:
+            if result.account is None or (result.code and (passed or not pending.call.verb.ends)):
                 self.end(pending, result.code, result.message)
             else:
                 self._check_next(pending, passed + 1, target or result)

@@ -141,6 +141,11 @@ class Verb(NamedTuple):
     args: dict[str, Check]
     max_timeout_s: int
 
+    @property
+    def ends(self) -> bool:
+        """Whether it ends what runs and begins nothing: also for a user whose Linux account has expired."""
+        return self.name in ("ctr.stop", "ctr.remove")
+
 
 _ALL = frozenset({"unix", "tls", "worker", "admin", "supervisor"})
 _APP = frozenset({"unix", "tls", "worker"})

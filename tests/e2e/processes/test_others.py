@@ -97,6 +97,26 @@ def test_an_expired_linux_account_is_refused(svc: Call, service) -> None:
         subprocess.run(["chage", "--expiredate", "-1", "tse-bob"], check=True)
 
 
+def test_what_an_expired_account_left_running_is_ended_by_an_administrator(
+    svc: Call, workspace: str, record
+) -> None:
+    identity = record(workspace)["id"]
+    subprocess.run(["chage", "--expiredate", "1", "tse-alice"], check=True)
+    try:
+        time.sleep(6)  # an answer of PAM is good for five seconds
+        assert svc("tse-alice", "ws", "stop", workspace).code == 1
+        stopped = svc("root", "ws", "stop", identity, "--owner", "tse-alice")
+        assert stopped.code == 0, stopped.err
+        seen = svc("root", "ws", "get", identity, "--owner", "tse-alice", "--json").json()
+        assert (seen["status"], seen["status_reason"]) == ("stopped", "admin_stopped")
+        deleted = svc("root", "ws", "delete", "--yes", identity, "--owner", "tse-alice")
+        assert deleted.code == 0, deleted.err
+    finally:
+        subprocess.run(["chage", "--expiredate", "-1", "tse-alice"], check=True)
+    time.sleep(6)  # nor is the refusal good for longer
+    assert svc("tse-alice", "ws", "list", "--json").code == 0
+
+
 def test_the_socket_is_roots_and_open_to_all(service) -> None:
     """Commands "authenticate through a root-owned Unix socket"."""
     found = os.stat(service.env["SVC_SOCKET"])

@@ -34,6 +34,31 @@ def test_an_expired_account_is_refused(stage: Stage) -> None:
         stage.client("tls").call("ctr.inspect", "tsh-old", WS, rid="r")
 
 
+@pytest.mark.parametrize("pair", ["tls", "worker"])
+@pytest.mark.parametrize(("verb", "more"), [("ctr.stop", {"grace_s": 0}), ("ctr.remove", {})])
+def test_what_an_expired_account_left_running_can_be_ended(
+    shared: Stage, pair: str, verb: str, more: dict[str, int]
+) -> None:
+    answer = shared.ask(pair, call(verb, "tsh-old", {**WS, **more}), wait_s=15)
+    assert answer is not None and answer["ok"], answer
+    started = shared.ask(pair, call("ctr.start", "tsh-old", {**WS, "network": None}), wait_s=15)
+    assert started is not None
+    assert started["code"] == "account", "nothing else, nor with the same agent"
+
+
+def test_an_administrator_ends_what_an_expired_account_left_running(
+    shared: Stage, uid: dict[str, int]
+) -> None:
+    with shared.connection(uid["tsh-ben"]) as (_, accepted):
+        message = call("ctr.stop", "tsh-old", {**WS, "grace_s": 0})
+        answer = shared.ask("unix", message, accepted.fileno(), wait_s=15)
+    assert answer is not None and answer["ok"], answer
+    with shared.connection(uid["tsh-ada"]) as (_, accepted):
+        answer = shared.ask("unix", message, accepted.fileno(), wait_s=15)
+    assert answer is not None
+    assert answer["code"] == "refused"
+
+
 def test_an_account_expires_under_a_running_agent(stage: Stage) -> None:
     assert code_of(stage, "tsh-ada") == "ok"
     subprocess.run(["usermod", "--expiredate", "1", "tsh-ada"], check=True)
