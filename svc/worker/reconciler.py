@@ -14,7 +14,7 @@ from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import reconcile_rules, transitions
 from svc.domain.workspaces.reconcile_rules import Row, Seen
-from svc.errors import SvcError
+from svc.errors import AccountDisabled, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.worker import threads
@@ -80,8 +80,9 @@ class Reconciler:
 
         Otherwise a start that ends between the two would be taken for a run that has ended.
         """
+        rows = reconcile_rules.rows(owner_id)
         try:
-            rows, seen = reconcile_rules.rows(owner_id), self._list(owner, ends_agent=ends_agent)
+            seen = self._list(owner, ends_agent=ends_agent)
             for _ in range(END_RETRIES if ended else 0):
                 if ended not in seen or not seen[ended].running:
                     break
@@ -90,15 +91,29 @@ class Reconciler:
         except SvcError as error:
             message = f"the containers of {owner} could not be listed: {error.message}"
             log("worker", message, "warning", code=error.code)
+            if isinstance(error, AccountDisabled):
+                self._end_unseen(rows)
             return
         for row in rows:
-            try:
-                self._reconcile(row, seen.get(row.id))
-            except SvcError as error:
-                message = f"{row.id} could not be reconciled: {error.message}"
-                log("worker", message, "warning", code=error.code)
+            self._reconcile(row, seen.get(row.id), has_container=row.id in seen)
 
-    def _reconcile(self, row: Row, seen: Seen | None) -> None:
+    def _end_unseen(self, rows: list[Row]) -> None:
+        """End what nobody carries out any more for an account that has expired.
+
+        Its containers cannot be listed, and a row that said "stopping" would refuse every other stop.
+        """
+        for row in rows:
+            if row.orphan and row.status in ("starting", "stopping", "deleting"):
+                self._reconcile(row, None, has_container=True)
+
+    def _reconcile(self, row: Row, seen: Seen | None, *, has_container: bool) -> None:
+        try:
+            self._judge(row, seen, has_container=has_container)
+        except SvcError as error:
+            message = f"{row.id} could not be reconciled: {error.message}"
+            log("worker", message, "warning", code=error.code)
+
+    def _judge(self, row: Row, seen: Seen | None, *, has_container: bool) -> None:
         verdict = reconcile_rules.judge(
             row,
             seen,
@@ -107,7 +122,7 @@ class Reconciler:
         if verdict is not None:
             rid = f"reconcile-{row.id}"
             caller = Caller("worker", row.owner_id, row.owner, NO_UID, False, rid, "", self.helper)
-            transitions.reconcile(caller, row, verdict, has_container=seen is not None)
+            transitions.reconcile(caller, row, verdict, has_container=has_container)
 
     def _list(self, owner: str, *, ends_agent: bool = False) -> dict[str, Seen]:
         reply = self.helper.call("ctr.list", owner, {"ends_agent": ends_agent}, rid=f"reconcile-{owner}")

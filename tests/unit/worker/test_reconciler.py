@@ -281,3 +281,27 @@ def test_a_create_whose_row_could_not_be_completed_is_finished(
         far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "created"}]}
     reconciler.inspect_all()
     assert status(workspace_id) == ("stopped", None if made else "engine_error")
+
+
+@pytest.mark.parametrize(
+    ("before", "verb", "after"),
+    [
+        ("stopping", "ctr.stop", ("stopped", "user_requested")),
+        ("starting", "ctr.stop", ("stopped", "engine_error")),
+        ("deleting", "ctr.remove", None),
+        ("running", None, ("running", None)),
+        ("failed", None, ("failed", None)),
+    ],
+)
+def test_of_an_expired_account_only_what_was_begun_is_ended(
+    reconciler: Reconciler, far: FarEnd, workspace: Any, before: str, verb: str | None, after: Any
+) -> None:
+    """An administrator's stop that got no answer would else refuse the next one for ever."""
+    far.answers["ctr.list"] = "account"
+    with numbers.holding() as work:
+        workspace_id = workspace(before, work=work)
+    reconciler.inspect_all()
+    assert far.verbs() == ["ctr.list", *([verb] if verb else [])]
+    found = database.execute_sql("SELECT status, status_reason FROM workspaces").fetchone()
+    assert found == after
+    assert far.calls[-1].args.get("id", workspace_id) == workspace_id
