@@ -87,7 +87,7 @@ def require_running(caller: Caller, workspace: Workspace) -> None:
         return
     if not runs_unseen(caller, workspace):
         raise _not_running(workspace)
-    states.move(workspace, "running")
+    states.move(workspace, "running", started_at=workspace.began_at(workspace.status))
 
 
 @contextmanager

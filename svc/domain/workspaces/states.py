@@ -21,6 +21,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas.quotas import Claim
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates.rows import Template
+from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import NotFound, OperationInProgress, OwnerOnly, SvcError
 
 STEADY = ("stopped", "running", "failed")
@@ -75,6 +76,16 @@ class Workspace(NamedTuple):
     def claim(self) -> Claim:
         """What a start takes of the owner's quota."""
         return Claim(self.id, self.owner_id, self.name, self.cpu_limit, self.memory_bytes, self.gpu_count)
+
+    def began_at(self, former_status: str) -> str:
+        """When the run began that was found: now, unless it is one of which no end was seen.
+
+        By the time of an earlier run a later end would be taken for one by a reboot of the host.
+        """
+        before = self.started_at
+        may_go_on = former_status in ("stopping", "failed") or self.status_reason == RESTORED
+        goes_on = before and may_go_on and (self.stopped_at or "") < before
+        return before if before and goes_on else now()
 
     def command_with(self, resources: dict[str, Any]) -> str:
         """The command that gives it other resources."""

@@ -440,7 +440,7 @@ def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, ver
         if status == "gone":
             written = states.remove(workspace)
         elif status == "running":
-            columns = {"exit_code": exit_code, "started_at": _started_at(workspace, former_status)}
+            columns = {"exit_code": exit_code, "started_at": workspace.began_at(former_status)}
             written = states.move(workspace, status, reason, **columns)
         else:
             columns = {"stopped_at": now()} if status == "stopped" else {}
@@ -451,14 +451,3 @@ def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, ver
             detail = {"from": former_status, "reason": reason, "exit_code": exit_code}
             audit.add(caller, "workspace.reconcile", workspace.id, status, **detail)
     return written
-
-
-def _started_at(workspace: Workspace, former_status: str) -> str:
-    """When the run began that was found: now, unless it is one of which no end was seen.
-
-    By the time of an earlier run a later end would be taken for one by a reboot of the host.
-    """
-    before = workspace.started_at
-    may_go_on = former_status in ("stopping", "failed") or workspace.status_reason == RESTORED
-    goes_on = before and may_go_on and (workspace.stopped_at or "") < before
-    return before if before and goes_on else now()

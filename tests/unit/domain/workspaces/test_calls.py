@@ -60,9 +60,12 @@ def test_exec_in_a_stopped_one(ada: Caller, far: FarEnd, template: str) -> None:
 
 
 def test_exec_in_one_that_was_started_behind_our_back(ada: Caller, far: FarEnd, template: str) -> None:
-    make_workspace(ada.user_id, template, container_id="c" * 64)
+    before = "2026-01-01T00:00:00.000Z"
+    make_workspace(ada.user_id, template, container_id="c" * 64, started_at=before)
     assert workspace_calls.run(ada, "lab", ["id"])["exit_code"] == 0
-    assert workspaces.get(ada, "lab")["status"] == "running"
+    record = workspaces.get(ada, "lab")
+    assert record["status"] == "running"
+    assert record["started_at"] > before, "not when an earlier run did"
 
 
 def test_exec_in_one_that_ended_unseen_notes_it(ada: Caller, far: FarEnd, running: str) -> None:
