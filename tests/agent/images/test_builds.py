@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import json
@@ -51,6 +52,7 @@ class Builder:
         agent: Agent | None = None,
         triggers: bool = False,
         build_args: dict[str, str] | None = None,
+        secrets: dict[str, object] | None = None,
         **context: bytes,
     ) -> Pending:
         """Start a build from the base image."""
@@ -63,6 +65,7 @@ class Builder:
             bases=[self.image],
             triggers=triggers,
             build_args=build_args,
+            secrets=secrets,
         )
 
     def run(self, *lines: str, **more: object) -> Answer:
@@ -401,6 +404,43 @@ def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> No
     assert builder.run("RUN echo after").data
     assert not store.joinpath(record.parent.parent.name).exists()
     user.podman("rm", "mine-working-container")
+
+
+def test_what_a_killed_build_left_goes_with_its_secrets(builder: Builder, user: User, agent: Agent) -> None:
+    """After a reboot a build that had secrets does not begin again, so no next build removes the copy."""
+    operation = "op-secret00"
+    secret = b"s3cr3t-" + os.urandom(16).hex().encode()
+    sizes = [{"id": "pip", "size": len(secret)}]
+    assert agent.call("image.secrets", give=secret, operation=operation, sizes=sizes).message["ok"]
+    call = builder.begin(
+        "RUN --mount=type=secret,id=pip cat /run/secrets/pip >/dev/null; " + SLOW[4:],
+        secrets={"operation": operation, "ids": ["pip"]},
+    )
+    builder.wait_for_output(call, "tick 2")
+    store = Path(user.home, ".local/share/containers/storage/overlay-containers")
+
+    def copies() -> list[Path]:
+        found = []
+        for path in store.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and secret in path.read_bytes():
+                    found.append(path)
+        return found
+
+    assert copies(), "Podman has a copy while the step runs"
+    for signs in ("images.builder", "podman build"):
+        for pid, arguments in builder.user.processes().items():
+            if signs in arguments:
+                os.kill(pid, signal.SIGKILL)
+    assert call.answer(20).code == "unavailable"
+    for lock in Path(user.runtime, "svc/locks").glob("build-*"):
+        lock.unlink()  # as the runtime directory is after a reboot
+    end = time.monotonic() + 60
+    while not agent.call("image.secrets", give=b"", operation=operation, sizes=[]).message["ok"]:
+        assert time.monotonic() < end  # as the worker repeats it
+        time.sleep(1)
+    assert copies() == []
+    assert builder.left_files() == {}
 
 
 UNFINISHED = """
