@@ -309,7 +309,9 @@ CREATE INDEX events_owner ON events (owner_id, id);
 
 CREATE INDEX events_shared ON events (id) WHERE audience <> 'owner';
 
-CREATE INDEX events_subject ON events (subject_id, type, at);
+CREATE INDEX events_subject ON events (subject_id, type, at)
+WHERE type = 'capacity.changed' OR type = 'registries.changed' OR type = 'operation.progress'
+    OR type = 'launcher.status_changed' OR type = 'token.expiring';
 
 CREATE INDEX gpu_leases_workspace ON gpu_leases (workspace_id);
 
@@ -467,11 +469,17 @@ WHEN NEW.action = 'admin.registries' AND NEW.outcome = 'ok' BEGIN
     INSERT INTO events (type, audience, subject_type) VALUES ('registries.changed', 'everyone', 'registries');
 END;
 
-CREATE TRIGGER events_supersede AFTER INSERT ON events
-WHEN NEW.type IN ('capacity.changed', 'registries.changed', 'operation.progress', 'operation.finished')
-BEGIN
-    DELETE FROM events WHERE subject_id = NEW.subject_id AND id < NEW.id
-        AND type = iif(NEW.type = 'operation.finished', 'operation.progress', NEW.type);
+CREATE TRIGGER events_supersede_capacity AFTER INSERT ON events WHEN NEW.type = 'capacity.changed' BEGIN
+    DELETE FROM events WHERE subject_id = NEW.subject_id AND type = 'capacity.changed' AND id < NEW.id;
+END;
+
+CREATE TRIGGER events_supersede_progress AFTER INSERT ON events
+WHEN NEW.type = 'operation.progress' OR NEW.type = 'operation.finished' BEGIN
+    DELETE FROM events WHERE subject_id = NEW.subject_id AND type = 'operation.progress' AND id < NEW.id;
+END;
+
+CREATE TRIGGER events_supersede_registries AFTER INSERT ON events WHEN NEW.type = 'registries.changed' BEGIN
+    DELETE FROM events WHERE subject_id = NEW.subject_id AND type = 'registries.changed' AND id < NEW.id;
 END;
 
 CREATE TRIGGER events_template_deleted AFTER DELETE ON templates BEGIN

@@ -199,11 +199,11 @@ def started_runs() -> list[Run]:
         " JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision"
         " JOIN json_each(r.spec_json, '$.launchers') l"
         # The newest of each, by the index: somebody may have started and stopped it ten thousand times.
-        " JOIN events e ON e.id = (SELECT id FROM events WHERE type = ?1 AND subject_id ="
+        f" JOIN events e ON e.id = (SELECT id FROM events WHERE type = '{EVENT}' AND subject_id ="
         " w.id || '/' || json_extract(l.value, '$.name') ORDER BY at DESC, id DESC LIMIT 1)"
         " WHERE w.status = 'running' AND w.status <> 'stopped'"  # the words of an index
-        " AND e.at >= w.started_at AND json_extract(e.data_json, '$.state') = ?2",
-        (EVENT, STARTED),
+        " AND e.at >= w.started_at AND json_extract(e.data_json, '$.state') = ?",
+        (STARTED,),
     )
     return [Run(*row) for row in rows]
 

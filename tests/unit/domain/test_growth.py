@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from unit.serving import make_template, make_workspace
+from unit.serving import CONTAINER, FarEnd, make_template, make_workspace
 
 from svc.db.connect import database, write
 from svc.domain import audit, events, operations
@@ -22,6 +22,12 @@ GROWING = ("audit", "events", "operations", "workspaces", "template_revisions", 
 PARTIAL = (  # of few rows
     "workspaces_active", "workspaces_idle", "workspaces_health", "operations_open", "events_shared",
 )  # fmt: skip
+CALLS = 200
+USED = (  # KiB in pages: of all but events, and of events with their indices
+    "SELECT total(d.pgsize * (s.tbl_name IS NOT 'events')) / 1024,"
+    " total(d.pgsize * (s.tbl_name IS 'events')) / 1024"
+    " FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name WHERE d.aggregate"
+)
 ALIAS = re.compile(r"\b(?:FROM|JOIN|UPDATE) (\w+) (\w)\b")
 SCAN = re.compile(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?")
 ROUND: dict[str, Callable[[], object]] = {
@@ -83,6 +89,45 @@ def test_a_round_without_work_does_not_lock(ada: Caller, monkeypatch: pytest.Mon
     for name in ("queued operations", "who has become active", "GPUs to look after"):
         ROUND[name]()
     assert operations.claim({}, 2) is None
+
+
+def test_a_look_by_subject_has_an_index(ada: Caller) -> None:
+    """The index of subjects has a few types only: a condition that needs it names its type."""
+    triggers = database.execute_sql(
+        "SELECT sql FROM sqlite_schema WHERE name LIKE 'events_supersede_%'"
+    ).fetchall()
+    statements = [
+        sql.partition(" BEGIN")[2].rpartition(";")[0].replace("NEW.subject_id", "''").replace("NEW.id", "9")
+        for (sql,) in triggers
+    ]
+    assert len(statements) == 3
+    of_one = "SELECT 1 FROM events e WHERE e.subject_id = '' AND e.type"
+    statements += [
+        f"{of_one} = 'operation.progress' AND e.at BETWEEN '1' AND '2'",
+        f"{of_one} = 'launcher.status_changed' ORDER BY at DESC, id DESC LIMIT 1",
+        f"{of_one} = 'token.expiring'",
+    ]
+    for statement in statements:
+        plan = database.execute_sql(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        assert any("events_subject (subject_id=? AND type=?" in line for *_, line in plan), (statement, plan)
+
+
+def test_what_starts_and_stops_leave(ada: Caller, far: FarEnd, template: str) -> None:
+    """A start with its stop leaves a kilobyte for good at most, and one more for EVENT_DAYS_KEPT."""
+    far.answers["ctr.start"] = {
+        "container_id": CONTAINER,
+        "pid": 5,
+        "started_at": None,
+        "devices_missing": [],
+    }
+    make_workspace(ada.user_id, template, container_id=CONTAINER)
+    before = database.execute_sql(USED).fetchone()
+    for _ in range(CALLS):
+        workspaces.start(ada, "lab")
+        workspaces.stop(ada, "lab")
+    after = database.execute_sql(USED).fetchone()
+    assert (after[0] - before[0]) / CALLS <= 1.0
+    assert (after[1] - before[1]) / CALLS <= 1.0
 
 
 def test_a_day_by_a_clock_that_was_set_back(ada: Caller) -> None:
