@@ -18,6 +18,7 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import Process
 
 STOP_TIMEOUT_S = 60  # the builder gives Podman half a minute after SIGTERM, kills it and cleans up
+_PREFIX = "build-"  # as builder.py names the directory and the lock of a build
 _REPLY_S = 3  # to reply in, of a call's time
 
 
@@ -63,7 +64,7 @@ def _reap(process: Process, timeout_s: float) -> bool:
 def _any(home: Home) -> bool:
     """Whether there is the directory of a build that no program works on."""
     try:
-        names = os.listdir(home.builds)
+        names = [name for name in os.listdir(home.builds) if name.startswith(_PREFIX)]
     except OSError:
         return False
     return any(_is_free(f"{home.own}/locks/{name}") for name in names)
