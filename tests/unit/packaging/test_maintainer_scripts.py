@@ -40,14 +40,16 @@ class Host:
         more = f"case $* in *db-path*) echo {self.root}/db ;; {fault} *keep*) echo set-1 ;; esac\n"
         self.command(self.root / "usr/lib/svc/svc", more)
 
-    def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: str, *arguments: str, umask: int = 0o022, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         text = (DEBIAN / script).read_text()
         for path in ("/usr/lib/svc/svc", "/usr/local/bin", "/run/svc-package", "/run/systemd/system"):
             text = text.replace(path, f"{self.root}{path}")
         (self.root / script).write_text(text)
         env = {"PATH": f"{self.root}/bin:/usr/bin:/bin", **environment}
         return subprocess.run(
-            ["/bin/sh", self.root / script, *arguments], env=env, capture_output=True, text=True
+            ["/bin/sh", self.root / script, *arguments], env=env, capture_output=True, text=True, umask=umask
         )
 
     @property
@@ -112,3 +114,19 @@ def test_another_installation_is_left_alone(host: Host) -> None:
         assert host.run(script, action, "0.2").returncode == 0
     assert not [call for call in host.calls if "svc.service" in call or call.startswith("svc ")]
     assert os.readlink(host.link) == "/opt/other/svc"
+
+
+def test_what_they_run_makes_readable_files_under_the_mask_of_a_hardened_root(host: Host) -> None:
+    """Each command that they call would make its files with the mask of the script."""
+    for name in ("systemd-sysusers", "systemd-tmpfiles", "systemctl"):
+        host.command(host.root / "bin" / name, f'touch "{host.root}/made-$(basename "$0")"\n')
+    host.command(
+        host.root / "usr/lib/svc/svc",
+        f'case $* in *db-path*) echo {host.root}/db ;; *) touch "{host.root}/made-svc-$2" ;; esac\n',
+    )
+    assert host.run("prerm", "upgrade", "0.2", umask=0o077).returncode == 0
+    assert host.run("postinst", "configure", "0.1", umask=0o077).returncode == 0
+    assert host.run("postrm", "remove", umask=0o077).returncode == 0
+    made = {path.name: path.stat().st_mode & 0o777 for path in host.root.glob("made-*")}
+    assert {"made-svc-migrate", "made-svc-rollback", "made-systemd-sysusers", "made-systemctl"} <= made.keys()
+    assert set(made.values()) == {0o644}
