@@ -13,6 +13,7 @@ print(*(item["name"] for item in json.load(sys.stdin)["items"] if item["status"]
 }
 
 stop_everything() {
+    made_here || return 0
     steps 3
     if [ "$ALL" = yes ]; then
         steps 4
@@ -53,18 +54,17 @@ remove_data() {
     local uid
     uid=$(id -u "$DEMO" 2>/dev/null || echo none)
     remove_account "$uid"
-    rm -rf /var/lib/svc /var/log/svc /run/svc /etc/svc
-    rmdir /var/backups/svc 2>/dev/null || [ ! -d /var/backups/svc ] || say "snapshots are kept: /var/backups/svc"
-    local name
-    for name in svc-unix svc-tls svc-worker svc; do # the group goes with the last
-        if getent passwd "$name" >/dev/null && ! userdel "$name"; then
-            say "the system user $name stays: other processes on this host run as it"
-        fi
-    done
-    rm -rf "$CREATED"
+    if package_is_installed; then
+        say "kept for the Debian package svc, which is installed: ${DATA[*]}"
+    else
+        remove_owned_data
+        rmdir /var/backups/svc 2>/dev/null || [ ! -d /var/backups/svc ] || say "snapshots are kept: /var/backups/svc"
+    fi
+    rm -rf "${CREATED:?}"
 }
 
 remove_everything() {
+    made_here || return 0
     steps 4
     step "Stopping the workspaces of $DEMO"
     stop_workspaces
@@ -72,7 +72,12 @@ remove_everything() {
     stop_server
     stop_registry
     step "Removing the program"
-    "$HERE/install" --remove
+    if is_owned program; then
+        "$HERE/install" --remove
+        disown_program
+    else
+        say "it is removed already"
+    fi
     step "Removing the data"
     if confirm "Remove the database, the settings and the account $DEMO with its home and workspaces?"; then
         remove_data
