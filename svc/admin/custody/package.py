@@ -202,6 +202,8 @@ def _copy_all(tree: str, configuration: Iterable[str]) -> set[str]:
     for path in listed:
         if _copy(path, tree, path in directories, sums.get(path), path in configuration):
             kept.add(path)
+        elif path in directories:
+            continue  # what is missing below it speaks for itself: settings may be gone, with their directory
         elif path not in configuration and not path.startswith(LEFT_OUT):
             changed.append(path)
     if changed:

@@ -58,6 +58,22 @@ def test_an_unchanged_configuration_follows_the_version(place: Place, folder: Pa
     assert own.read_text() == "# of version 1\n"
 
 
+@pytest.mark.parametrize("gone", ["etc/svc-test.conf", "etc"])
+def test_configuration_that_was_removed_does_not_stop_an_upgrade(
+    place: Place, folder: Path, gone: str
+) -> None:
+    """Also with its directory; a set that is made then brings neither back."""
+    (place.path / "etc/svc-test.conf").unlink()
+    if gone == "etc":
+        (place.path / "etc").rmdir()
+    package.rebuild(str(folder), "svc.deb")
+    package.install(str(place.debs["2"]))
+    assert place.recorded == "2 installed"
+    package.install(str(folder / "svc.deb"))
+    assert place.recorded == "1 installed"
+    assert not (place.path / "etc/svc-test.conf").exists()
+
+
 @pytest.mark.parametrize("damage", ["changed", "missing", "link", "configuration removed"])
 def test_only_what_the_package_brought_is_kept(place: Place, folder: Path, damage: str) -> None:
     path = place.path / "usr/lib/svc/python/version"
