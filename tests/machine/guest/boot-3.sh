@@ -22,6 +22,14 @@ bootstrap() {
 }
 check 'the service is set up as the page says' bootstrap
 
+no_quickstart() { # it would put its own program in the place of the package's
+    local said
+    ! said=$(/root/checkout/packaging/quickstart 2>&1) || return 1
+    printf '%s\n' "$said" | grep 'of another installation.*; nothing was changed' || return 2
+    [ "$(readlink /usr/local/bin/svc)" = /usr/lib/svc/svc ] && [ ! -e /var/lib/svc-quickstart ]
+}
+check 'the quickstart leaves the package alone' no_quickstart
+
 nothing_wrong() { # but the controllers, which this machine does not have
     as_written Install 5
     svc admin doctor --json | python3 -c '
