@@ -21,6 +21,7 @@ from svc.worker import boots, stopped
 GROWING = ("audit", "events", "operations", "workspaces", "template_revisions", "templates", "images")
 PARTIAL = (  # of few rows
     "workspaces_active", "workspaces_idle", "workspaces_health", "operations_open", "events_shared",
+    "workspaces_rebooted",  # those that a reboot stopped and nobody has started since
 )  # fmt: skip
 CALLS = 200
 USED = (  # KiB in pages: of all but events, and of events with their indices
@@ -37,7 +38,7 @@ ROUND: dict[str, Callable[[], object]] = {
     "rows in a transition": reconcile_rules.unresolved,
     "running workspaces": reconcile_rules.running,
     "one owner's rows": lambda: reconcile_rules.rows(1),
-    "starts after a reboot": lambda: boots.due("2026-01-01"),
+    "starts after a reboot": boots.due,
     "stopped ones to delete": lambda: stopped.due("2026-01-01T00:00:00.000Z"),
     "running launchers": launchers.started_runs,
     "idle policies": idle.watched,
