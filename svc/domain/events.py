@@ -91,13 +91,25 @@ class View(NamedTuple):
 
 def view_of(caller: Caller, *, everything: bool = False, types: str = "") -> View:
     """The caller's view; raises AdminOnly for all events, ValidationFailed for an unknown type."""
-    if everything and not caller.administers:
-        raise AdminOnly("only an administrator can read the events of all users")
+    if everything:
+        _require_administrator(caller)
     asked = frozenset(filter(None, types.split(",")))
     for name in sorted(asked):
         if name not in TYPES:
             raise invalid_field("type", "unknown_choice", f"{name} is not one of {', '.join(TYPES)}")
     return View(caller.user_id, caller.administers, everything, asked)
+
+
+def narrowed(view: View, caller: Caller) -> View:
+    """The view of a reader who may be no administrator any more; raises AdminOnly for all events."""
+    if view.everything:
+        _require_administrator(caller)
+    return view._replace(administers=view.administers and caller.administers)
+
+
+def _require_administrator(caller: Caller) -> None:
+    if not caller.administers:
+        raise AdminOnly("only an administrator can read the events of all users")
 
 
 def newest() -> int:

@@ -21,7 +21,7 @@ from svc.db.connect import close_database, database
 from svc.domain import events
 from svc.domain.events import Event, View
 from svc.domain.principal import Caller
-from svc.errors import SvcError
+from svc.errors import AdminOnly, SvcError
 from svc.limits import HEARTBEAT_S
 from svc.log import log
 from svc.web.streaming.loop import Loop
@@ -148,6 +148,14 @@ class Events(EventStream):
     def heartbeat(self) -> None:
         """With the position, so that a reader for whom nothing happens is not behind when it comes back."""
         self.send(HEARTBEAT.rstrip() + b"\n" + self._id() if self.position >= 0 else HEARTBEAT)
+
+    def rechecked(self, caller: object) -> None:
+        """The access rule is the same for everyone: end, or go on without what only administrators see."""
+        if isinstance(caller, Caller):
+            try:
+                self.view = events.narrowed(self.view, caller)
+            except AdminOnly as error:
+                self.refused(error)
 
     def drained(self) -> None:
         """Go on: the reader has caught up with what was sent."""

@@ -90,6 +90,9 @@ class Stream:
         """Called when the caller may no longer have the stream: say so, and end()."""
         self.end()
 
+    def rechecked(self, caller: object) -> None:
+        """Called when the caller may go on having the stream: `caller` as the access rule found it now."""
+
     def closed(self) -> None:
         """Called once when the connection is closed: release what the stream holds."""
 
@@ -344,3 +347,4 @@ class Stream:
             self.end()
         else:
             self.checked_at = now
+            self.rechecked(result)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,26 @@ def note(number: int, owner_id: int | None = 1) -> None:
         )
 
 
+def note_to_administrators(number: int) -> None:
+    """One event for all administrators."""
+    with write():
+        database.execute_sql(
+            "INSERT INTO events (type, audience, subject_type, data_json)"
+            " VALUES ('host.updated', 'administrators', 'host', ?)",
+            (json.dumps({"number": number}),),
+        )
+
+
 VIEW = events.View(1, False, False, frozenset())
 
 
 class Client(EventReader):
     """Reads a stream of its own."""
 
-    def __init__(self, after: int | None, view: events.View = VIEW) -> None:
-        self.stream = Events(CALLER, lambda: None, "req-1", view, after)
+    def __init__(
+        self, after: int | None, view: events.View = VIEW, require: Callable[[], object] = lambda: None
+    ) -> None:
+        self.stream = Events(CALLER, require, "req-1", view, after)
         super().__init__(self.stream)
 
     def is_there(self) -> Client:
@@ -175,6 +188,40 @@ def test_an_administrator_reads_all_but_their_data(feed: Feed) -> None:
     (_, first), (_, second) = client.next(), client.next()
     assert (first["owner"], first["data"]) == ("ada", None)
     assert (second["owner"], second["data"]) == ("boss", {"number": 2})
+    client.close()
+
+
+BOSS = replace(CALLER, superuser=True)
+
+
+def test_who_is_no_administrator_any_more_does_not_read_all_events(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ACCESS_RECHECK_S", 0.01)
+    now = [BOSS]
+    client = Client(None, events.View(1, True, True, frozenset()), lambda: now[0]).is_there()
+    bob = make_user("bob", 2002)
+    note(1, bob.id)
+    assert client.next()[1]["owner"] == "bob"
+    now[0] = CALLER
+    name, data = client.next()
+    assert (name, data["error"]["code"]) == ("error", "admin_only")
+    client.close()
+
+
+def test_who_is_no_administrator_any_more_goes_on_with_what_is_their_own(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ACCESS_RECHECK_S", 0.01)
+    now = [BOSS]
+    client = Client(None, events.View(1, True, False, frozenset()), lambda: now[0]).is_there()
+    note_to_administrators(1)
+    assert client.numbers(1) == [1]
+    now[0] = CALLER
+    until(lambda: not client.stream.view.administers)
+    note_to_administrators(2)
+    note(3)
+    assert client.numbers(1) == [3]
     client.close()
 
 
