@@ -145,6 +145,19 @@ def test_a_folder_of_ten_thousand(browser: Driver, canned: Canned, disk: Disk) -
     says(browser, "Nothing in this folder is called that.")
 
 
+def test_the_next_ones_are_read_once(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """A second press, while the first is under way, asks for nothing."""
+    disk.more[""] = [entry(f"f{number:05}.txt", number) for number in range(10_000)]
+    visit(browser, canned, "/files/work")
+    says(browser, "10000 of 10002 are read", "[data-foot]")
+    browser.execute_script(
+        "const rest = document.querySelector('[data-key=rest]'); rest.click(); rest.click();"
+    )
+    until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-key=rest]"), "all to be read")
+    asked = [headers["QUERY"] for _, headers in canned.sent("GET /api/fs/work/list")]
+    assert sum("offset=10000" in query for query in asked) == 1
+
+
 def test_sorting(browser: Driver, canned: Canned, disk: Disk) -> None:
     visit(browser, canned, SEVEN_B)
     until(browser, lambda: names(browser), "the rows")
@@ -283,6 +296,25 @@ def test_move_several(browser: Driver, canned: Canned, disk: Disk) -> None:
     says(browser, "4 entries", "[data-count]")
 
 
+def test_replace_it_counts_for_one(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """Each of several names that are taken is asked about."""
+    disk.content |= {"runs/notes.md": b"kept", "runs/7b.yaml": b"kept"}
+    visit(browser, canned, SEVEN_B)
+    for path in ("runs/7b/notes.md", "runs/7b/7b.yaml"):
+        press(browser, f"{row(path)} input")
+    press(browser, "[data-chosen] [data-key=move]")
+    fill(browser, "runs")
+    find(browser, "#f-name").send_keys(Keys.ENTER)
+    says(browser, "A file of this name exists.", "dialog[open] .notice")
+    press(browser, "dialog[open] [data-key=replace]")
+    until(browser, lambda: disk.content["runs/7b.yaml"] != b"kept", "the first to be replaced")
+    until(browser, lambda: len(canned.sent("POST /api/fs/work/move")) == 3, "the second to be asked for")
+    says(browser, "A file of this name exists.", "dialog[open] .notice")
+    assert disk.content["runs/notes.md"] == b"kept"
+    press(browser, "dialog[open] [data-key=replace]")
+    until(browser, lambda: disk.content["runs/notes.md"] != b"kept", "the second to be replaced")
+
+
 def test_remove_asks_first(browser: Driver, canned: Canned, disk: Disk) -> None:
     """What is lost is said; the focus is on what is harmless."""
     visit(browser, canned, "/files/work")
@@ -300,6 +332,26 @@ def test_remove_asks_first(browser: Driver, canned: Canned, disk: Disk) -> None:
     press(browser, "dialog[open] button[value=deed]")
     says(browser, "Nothing in here yet", ".empty")
     assert disk.content == {}
+
+
+def test_what_is_asked_in_a_root_is_done_there(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """Back, pressed while the question is open, leads to another root: a file of that name there stays."""
+    removed: list[str] = []
+
+    def remove() -> Any:
+        removed.append(canned.present.environ["PATH_INFO"])
+        return 204, None, {}
+
+    canned.answers |= {f"DELETE /api/fs/{name}/file": remove for name in ("work", "models")}
+    visit(browser, canned, "/files/models")
+    press(browser, "[data-key=root-work]")
+    menu(browser, "notes.txt", "remove")
+    find(browser, "dialog[open] button[value=deed]")
+    browser.execute_script("history.back()")
+    until(browser, lambda: line(browser) == "svc fs ls models", "the other root")
+    press(browser, "dialog[open] button[value=deed]")
+    until(browser, lambda: removed, "the removal")
+    assert removed == ["/api/fs/work/file"]
 
 
 def test_a_removal_that_is_refused(browser: Driver, canned: Canned, disk: Disk) -> None:

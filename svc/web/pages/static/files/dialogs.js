@@ -9,7 +9,8 @@ import { field, formDialog } from '../shared/dialogs.js';
 import { counted } from '../frame/words.js';
 
 
-// One field and one deed; `act(text, force)` does it. A name that is taken can be replaced where `replaces` says so.
+// One field and one deed; `act(text, forced)` does it. A name that is taken can be replaced where `replaces` says so:
+// `forced()` is true for the one request that "Replace it" was pressed for.
 // Resolves to whether it is done.
 async function askFor({ title, label, value, help, deed, line, act, suggest = null, replaces = false }) {
   const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', list: suggest ? 'folders' : null });
@@ -18,12 +19,15 @@ async function askFor({ title, label, value, help, deed, line, act, suggest = nu
   if (suggest) input.addEventListener('input', () => suggest(input.value, list));
   const replaceIt = () => { force = true; input.form.requestSubmit(); };
   const send = async () => {
+    let isNext = force, wasForced = false;
+    force = false;
+    const forced = () => { wasForced = isNext; isNext = false; return wasForced; };
     const text = input.value.trim().replace(/^\/+|\/+$/g, '');
     if (!text && !suggest) throw { message: 'a name is needed', fields: [{ field: 'name', message: 'A name is needed' }] };
     try {
-      await act(text, force);
+      await act(text, forced);
     } catch (error) {
-      if (!replaces || error.code !== 'file_exists' || force) throw error;
+      if (!replaces || error.code !== 'file_exists' || wasForced) throw error;
       throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error), element('div', { class: 'row' }, element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
     }
   };
@@ -46,7 +50,7 @@ export function askForName(root, entry) {
   return askFor({
     title: `Rename ${seen(entry.name)}`, label: 'New name', value: entry.utf8 ? entry.name : '', help: 'What has it open keeps it.', deed: 'Rename it', replaces: true,
     line: name => `svc fs mv ${word(root, entry.path)} ${word(root, name ? to(name) : joined(above, 'NAME'))}`,
-    act: (name, force) => move(root, entry.path, to(name), force),
+    act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
 }
 
@@ -59,9 +63,9 @@ export function askForPlace(root, folder, entries) {
     help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`, deed: 'Move', replaces: true,
     suggest: (text, list) => suggestFolders(root, text, list),
     line: place => commands(entries, entry => `svc fs mv ${word(root, entry.path)} ${word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')}`),
-    act: async (place, force) => {
+    act: async (place, forced) => {
       while (left.length) {
-        await move(root, left[0].path, to(place, left[0]), force);
+        await move(root, left[0].path, to(place, left[0]), forced());
         left.shift();
       }
     },

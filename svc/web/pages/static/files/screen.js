@@ -47,9 +47,11 @@ async function open({ background = false } = {}) {
 
 // The rest of a very large folder, when it is asked for.
 async function readRest(event) {
-  const own = visit;
-  setAttribute(event.currentTarget, 'aria-busy', 'true');
+  const own = visit, button = event.currentTarget;
+  if (button.getAttribute('aria-busy') === 'true') return; // pressed twice, a part would be there twice
+  setAttribute(button, 'aria-busy', 'true');
   const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${known.found.next_offset}`)).catch(error => { answer(refused(error, {})); return null; });
+  setAttribute(button, 'aria-busy', null);
   if (found && own === visit) show({ ...found, items: [...known.found.items, ...found.items] }, { isNew: false });
 }
 
@@ -89,14 +91,14 @@ function show(fresh, { isNew }) {
   known.found = found;
   setAttribute(screen, 'aria-busy', null);
   showPlace();
-  const { entry, items, total } = found;
+  const { entry, items, total } = found, place = placeNow(), actHere = (kind, entries) => act(kind, entries, place);
   if (entry.type !== 'directory') {
-    if (isNew) loaded('deeds', ({ deeds }) => { if (known.found === found) screen.replaceChildren(deeds.preview(at.root, entry, { act, barred })); });
+    if (isNew) loaded('deeds', ({ deeds }) => { if (known.found === found) screen.replaceChildren(deeds.preview(place.root, entry, { act: actHere, barred })); });
     return;
   }
   if (total === 0) { showEmpty(); return; }
   const label = `Files of ${at.root}${at.path ? `/${readable(at.path)}` : ''}`;
-  showFolder(screen, items, { root: at.root, total, label, act, barred, buttons: buttonsFor, foot: footOf(found) }, { isNew });
+  showFolder(screen, items, { root: at.root, total, label, act: actHere, barred, buttons: entries => buttonsFor(entries, place), foot: footOf(found) }, { isNew });
   replace(find('[data-foot]'), ...footOf(found));
 }
 
@@ -142,6 +144,10 @@ function showPlace() {
   setLine(!at.root ? 'svc fs roots' : `svc fs ${isFile ? 'read' : 'ls'} ${word(at.root, at.path)}`);
 }
 
+// What is asked for in a place is done there, wherever the person has walked to meanwhile.
+const placeNow = () => ({ root: at.root, folder: folderHere() });
+const isHere = place => place.root === at.root && place.folder === folderHere();
+
 const folderHere = () => known.found && known.found.entry.type !== 'directory' ? folderOf(at.path) : at.path;
 
 function rootLink({ id, read_only: isReadOnly }) {
@@ -168,13 +174,13 @@ function showButtons(folder) {
 }
 
 // What can be done with those that are chosen.
-function buttonsFor(entries) {
-  const button = (kind, label, cmd, more = {}, name = null) => element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more, on: { click: () => act(kind, entries) } }, name && icon(name), label);
+function buttonsFor(entries, place = placeNow()) {
+  const button = (kind, label, cmd, more = {}, name = null) => element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more, on: { click: () => act(kind, entries, place) } }, name && icon(name), label);
   const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
   const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';
-  return [button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(at.root, entry.path)}`), {}, 'download'),
-    button('move', 'Move', commands(entries, entry => `svc fs mv ${word(at.root, entry.path)} ${at.root}/FOLDER/`), writes),
-    button('remove', 'Remove', commands(entries, entry => removal(at.root, entry)), { ...writes, class: 'btn sm danger' }, 'remove')];
+  return [button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(place.root, entry.path)}`), {}, 'download'),
+    button('move', 'Move', commands(entries, entry => `svc fs mv ${word(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
+    button('remove', 'Remove', commands(entries, entry => removal(place.root, entry)), { ...writes, class: 'btn sm danger' }, 'remove')];
 }
 
 // ---- doing ----
@@ -193,29 +199,29 @@ async function loaded(part, use) {
   return use(module);
 }
 
-async function act(kind, entries) {
+async function act(kind, entries, place = placeNow()) {
   if (isAway() || (barred() && !['download', 'archive'].includes(kind))) return;
   answer(null);
-  await loaded('deeds', ({ deeds }) => actWith(deeds, kind, entries));
+  await loaded('deeds', ({ deeds }) => actWith(deeds, kind, entries, place));
 }
 
-async function actWith(deeds, kind, entries) {
-  if (kind === 'download' || kind === 'archive') { await fetchAll(deeds, entries); return; }
-  if (kind === 'remove') { if (await deeds.askToRemove(at.root, entries)) await removeAll(entries); return; }
-  const isDone = kind === 'folder' ? await deeds.askForFolder(at.root, folderHere())
-    : kind === 'rename' ? await deeds.askForName(at.root, entries[0]) : await deeds.askForPlace(at.root, folderHere(), entries);
+async function actWith(deeds, kind, entries, place) {
+  if (kind === 'download' || kind === 'archive') { await fetchAll(deeds, entries, place); return; }
+  if (kind === 'remove') { if (await deeds.askToRemove(place.root, entries)) await removeAll(entries, place); return; }
+  const isDone = kind === 'folder' ? await deeds.askForFolder(place.root, place.folder)
+    : kind === 'rename' ? await deeds.askForName(place.root, entries[0]) : await deeds.askForPlace(place.root, place.folder, entries);
   if (isDone) announce({ folder: 'Made', rename: 'Renamed', move: 'Moved' }[kind]);
-  unchooseHere();
-  if (isDone && isFileOpen(entries)) go(pageOf(at.root, folderOf(at.path))); else refreshSoon();
+  unchooseIn(place);
+  if (isDone && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path))); else refreshSoon();
 }
 
-const isFileOpen = entries => known.found?.entry.type !== 'directory' && entries[0]?.path === at.path;
-const unchooseHere = () => { if (find('[data-folder]')) unchoose(); };
+const isFileOpen = (entries, { root }) => known.found?.entry.type !== 'directory' && root === at.root && entries[0]?.path === at.path;
+const unchooseIn = place => { if (isHere(place) && find('[data-folder]')) unchoose(); };
 
-async function fetchAll(deeds, entries) {
+async function fetchAll(deeds, entries, { root }) {
   for (const entry of entries) {
     try {
-      const skipped = await deeds.download(at.root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
+      const skipped = await deeds.download(root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
       toast(skipped ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${skipped === 1 ? 'is' : 'are'} left out` : 'The download begins');
     } catch (error) {
       if (error.status !== 401) answerRefusal(error, `${seen(entry.name)} was not downloaded.`);
@@ -224,20 +230,20 @@ async function fetchAll(deeds, entries) {
   }
 }
 
-async function removeAll(entries) {
+async function removeAll(entries, place) {
   let number = 0;
   try {
     for (const { path, type } of entries) {
       announce(`Removing ${number + 1} of ${entries.length}`);
-      await call('DELETE', apiOf(at.root, 'file', path, type === 'directory' ? '&recursive=true' : ''));
+      await call('DELETE', apiOf(place.root, 'file', path, type === 'directory' ? '&recursive=true' : ''));
       number += 1;
     }
     announce('Removed');
   } catch (error) {
     if (error.status !== 401) answerRefusal(error, `${seen(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
   }
-  unchooseHere();
-  if (number && isFileOpen(entries)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });
+  unchooseIn(place);
+  if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });
 }
 
 // ---- uploads ----
@@ -257,8 +263,8 @@ async function take(choose) {
 
 // A file that is whole appears; of a folder, once it is the one that is shown.
 function onUpload(item) {
-  const isHere = item?.root === at.root && known.found && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
-  if (item?.state === 'done' && isHere) refreshSoon();
+  const isShown = item?.root === at.root && known.found && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
+  if (item?.state === 'done' && isShown) refreshSoon();
 }
 
 const DEEDS = {
