@@ -181,6 +181,21 @@ def test_a_refused_dockerfile(browser: Driver, canned: Canned) -> None:
     assert "FORM" in text(browser)
 
 
+def test_saved_and_not_read_again(browser: Driver, canned: Canned) -> None:
+    """What is saved is not called unsaved because reading it again fails."""
+    at_editor(browser, canned)
+    find(browser, EDITOR).send_keys("RUN true\n")
+
+    def put() -> Any:
+        canned.refuse(f"GET {PATH}/dockerfile", 500, "internal", "the service failed")
+        return records.my_torch(revision=4)
+
+    canned.answers[f"PUT {PATH}/dockerfile"] = put
+    find(browser, EDITOR).send_keys(Keys.CONTROL + "s")
+    says(browser, "The Dockerfile was saved, and could not be read again.", ".notice[role=alert]")
+    until(browser, lambda: "not saved" not in find(browser, ".line-tag").text, "saved")
+
+
 def test_save_and_build(browser: Driver, canned: Canned) -> None:
     """Saved, then begun; its log comes line by line, and the steps follow to the end."""
     at_editor(browser, canned)

@@ -100,11 +100,13 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     if (isAway() || state.isSaving || !isDirty() || state.isReadOnly) return false;
     if (state.isPending) { find('button', other).focus(); return false; }
     const sent = text.value;
+    let isSaved = false;
     state.isSaving = true;
     answer(null);
     show();
     try {
       await call('PUT', pathOfText(state.template), { body: { dockerfile: state.hasReturns ? sent.replaceAll('\n', '\r\n') : sent }, ifMatch: state.tag });
+      isSaved = true;
       state.base = sent;
       state.theirs = null;
       state.tag = (await readDockerfile(state.template, { background: true })).tag;
@@ -113,8 +115,8 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     } catch (error) {
       if (!('retryable' in error)) throw error;
       if (error.status === 412) beside(await readDockerfile(state.template, { background: true }));
-      else if (error.status !== 401) answer(refused(error, { what: 'The Dockerfile was not saved.', act: actOf, dismiss: () => answer(null) }));
-      return false;
+      else if (error.status !== 401) answer(refused(error, { what: isSaved ? 'The Dockerfile was saved, and could not be read again.' : 'The Dockerfile was not saved.', act: actOf, dismiss: () => answer(null) }));
+      return isSaved;
     } finally {
       state.isSaving = false;
       show();
