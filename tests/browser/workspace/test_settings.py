@@ -132,6 +132,30 @@ def test_save_sends_what_has_changed(browser: Driver, canned: Canned) -> None:
     assert value(browser, "[data-field='resources.pids_limit'] input") == "unlimited"
 
 
+def test_what_is_typed_during_a_save_stays(browser: Driver, canned: Canned) -> None:
+    """It is for the next save: the answer fills only what it was asked for."""
+    record = records.vllm()
+    records.serve_all(canned, record)
+    saved = edited(record, memory_bytes=128 * shared.GIB)
+
+    def save() -> tuple[int, Any, dict[str, str]]:
+        canned.answers[f"GET {VLLM}"] = records.answer(saved, '"new"')
+        return records.answer(saved, '"new"')
+
+    canned.answers[f"PATCH {VLLM}"] = save
+    canned.hold(f"PATCH {VLLM}")
+    visit(browser, canned, STOPPED)
+    until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
+    type_in(browser, MEMORY, "128")
+    press(browser, "[data-key=save]")
+    until(browser, lambda: canned.sent(f"PATCH {VLLM}"), "the request")
+    type_in(browser, "[data-field='resources.pids_limit'] input", "77")
+    canned.release()
+    says(browser, "1 not saved")
+    assert value(browser, "[data-field='resources.pids_limit'] input") == "77"
+    assert value(browser, MEMORY) == "128"
+
+
 def test_a_network(browser: Driver, canned: Canned) -> None:
     """The first one of a workspace that has run needs another container: that is asked for, and said."""
     record = records.vllm()

@@ -212,10 +212,10 @@ async function sendIt(key, form, request, failed, done) {
   edited.isSaving = true;
   setAttribute(button, 'aria-busy', 'true');
   answer(null);
+  const sent = readForm(editForm());
   try {
     const record = await request();
-    if (key === 'save') edited.base = textsOf(record);
-    if (key === 'save') fillForm(editForm(), edited.base, Object.keys(edited.base));
+    if (key === 'save') takeSaved(textsOf(record), sent);
     if (key === 'rename') nameField().value = edited.record.name; // it follows the record, which is read now
     toast(done);
     announce(done);
@@ -226,6 +226,13 @@ async function sendIt(key, form, request, failed, done) {
     edited.isSaving = false;
     setAttribute(find(`[data-key=${key}]`), 'aria-busy', null);
   }
+}
+
+// What was typed while it was being saved stays, for the next save.
+function takeSaved(texts, sent) {
+  const typed = readForm(editForm());
+  edited.base = texts;
+  fillForm(editForm(), texts, Object.keys(texts).filter(name => typed[name] === sent[name]));
 }
 
 async function refuse(error, form, failed) {
