@@ -55,6 +55,15 @@ PYTHON
     "$PARTS/base-image" "$REGISTRY" "$IMAGE"
 }
 
+end_former_registry() { # of an earlier run with another port: two would be one too many for --stop
+    if [ -z "$FORMER" ] || [ "$FORMER" = "$REGISTRY" ]; then return; fi
+    stop_registry
+    (
+        REGISTRY=$FORMER
+        forget_registry
+    )
+}
+
 start_registry() {
     if registry_answers; then
         { has_systemd && systemctl is-active -q $REGISTRY_UNIT; } || pid_runs "$REGISTRY_PID" docker-registry ||

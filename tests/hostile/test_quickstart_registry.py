@@ -133,3 +133,19 @@ def test_after_a_stop_the_policy_names_it_no_more(
         assert hosts() == [registry]
     finally:
         allow(service.env, registry)
+
+
+def test_with_another_port_the_former_one_ends(
+    shell: Shell, address: str, registry: str, alice: Call, service: Service
+) -> None:
+    other = f"127.0.0.1:{free_port()}"
+    try:
+        shell("start_registry; allow_registry")
+        shell(f"FORMER=$REGISTRY; REGISTRY={other}; end_former_registry; start_registry; allow_registry")
+        hosts = [one["host"] for one in must(alice("image", "allowlist", "--json")).json()["items"]]
+        assert hosts == [registry, other]
+        assert status("GET", f"http://{other}/v2/quickstart/base/manifests/1") == 200
+        with pytest.raises(urllib.error.URLError):
+            status("GET", f"http://{address}/v2/")
+    finally:
+        allow(service.env, registry)
