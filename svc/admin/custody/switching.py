@@ -229,10 +229,11 @@ class Run:
     def _end_forward(self) -> Outcome:
         """Start what is complete; go back if it does not start and nobody has used it meanwhile."""
         kept = self.note["kept"]
+        is_unused = self.note.get("files") == _files(self.source.database)
         try:
             self._start()
         except (SvcError, OSError) as error:
-            if self.note.get("files") == _files(self.source.database):
+            if is_unused:
                 return self.back(_reason(error))
             self.end()  # program and database fit; what was written since is not for us to give up
             raise HostRefused(
