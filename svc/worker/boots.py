@@ -24,10 +24,7 @@ AT_ONCE = 2  # the host is busy with the boot itself
 TRIES = 4  # a user's own systemd may come up later than svc
 RETRY_S = 2.0
 REBOOTED = ("stopped", REBOOT)  # status and reason
-UNREACHED = (
-    "stopped",
-    "engine_error",
-)  # after a start that was not carried out: nothing is known to be wrong
+UNREACHED = ("stopped", "engine_error")  # a start was not carried out; nothing is known to be wrong
 
 # Stopped by a reboot and unchanged since: one that its owner has edited or stopped stays as it is. Which
 # reboot it was does not matter: one that comes before a start, or during it, takes nothing back.
