@@ -58,10 +58,8 @@ PYTHON
 end_former_registry() { # of an earlier run with another port: two would be one too many for --stop
     if [ -z "$FORMER" ] || [ "$FORMER" = "$REGISTRY" ]; then return; fi
     stop_registry
-    (
-        REGISTRY=$FORMER
-        forget_registry
-    )
+    local REGISTRY=$FORMER # for what is called from here
+    forget_registry
 }
 
 start_registry() {
