@@ -323,7 +323,7 @@ def delete(args: Arguments) -> int:
         record = ask(args, "GET", _path(args)).json()
         amount = size(output.pick(record, "size_bytes"), True)
         question = f"Delete the image {output.text(record, 'ref')} ({amount}) from your store?"
-        output.confirm(question, False, f"svc image delete {args.template}")
+        output.confirm(question, False, f"svc image delete {output.shell_quote(args.template)}")
     ask(args, "DELETE", _path(args))
     return show_ended(args, f"The image of {args.template} is deleted.", deleted=args.template)
 
@@ -344,7 +344,7 @@ def remove(args: Arguments) -> int:
     if not args.yes:
         amount = size(output.pick(found[0], "size_bytes") if found else None, True)
         question = f"Remove the image {args.image}{f' ({amount})' if amount else ''} from your store?"
-        output.confirm(question, False, f"svc image remove {args.image}")
+        output.confirm(question, False, f"svc image remove {output.shell_quote(args.image)}")
     ask(args, "DELETE", f"/api/images/{quote(identity)}")
     return show_ended(args, f"The image {args.image} is removed.", removed=identity)
 

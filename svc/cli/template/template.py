@@ -268,7 +268,8 @@ def delete(args: Arguments) -> int:
     One that has workspaces is refused; disable it, or delete them first. Asks for
     confirmation on a terminal; elsewhere --yes is required.
     """
-    output.confirm(f"Delete template {args.template}?", args.yes, f"svc template delete {args.template}")
+    command = f"svc template delete {output.shell_quote(args.template)}"
+    output.confirm(f"Delete template {args.template}?", args.yes, command)
     ask(args, "DELETE", path(args))
     return show_ended(args, f"{args.template} is deleted.", deleted=args.template)
 

@@ -28,6 +28,8 @@ def delete(args: Arguments) -> int:
     names = args.workspaces
     question = f"Delete workspace{'s' if len(names) > 1 else ''} {', '.join(names)}?"
     command = f"svc ws delete {' '.join(map(output.shell_quote, names))}"
+    if args.owner:  # without it one's own workspace of that name would go
+        command += f" --owner {output.shell_quote(args.owner)}"
     output.confirm(question, args.yes, command, lambda: _running(args))
 
     def one(name: str) -> int:

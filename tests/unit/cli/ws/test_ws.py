@@ -124,6 +124,8 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     done = svc("ws", "delete", "demo")
     assert (done.code, service.sent) == (1, [])
     assert "svc ws delete demo --yes" in done.err
+    other = svc("ws", "delete", "demo", "--owner", "bob")
+    assert "hint: svc ws delete demo --owner bob --yes" in other.err, "not one's own of that name"
     service.answer("GET /api/workspaces/demo", record(status="stopped"))
     assert svc("ws", "delete", "demo", terminal=True, stdin=b"n\n").code == 1
     assert service.sent == ["GET /api/workspaces/demo"]
@@ -259,7 +261,7 @@ def test_several_in_turn(service: Service, svc: Svc) -> None:
     assert [line.split("\t")[1] for line in done.out.splitlines()] == ["demo", "paper"]
     assert (done.code, done.err) == (1, "svc: no workspace gone\nhint: svc ws list\n")
     asked = svc("ws", "rm", "demo", "--owner=ada", "my ws")
-    assert (asked.code, "hint: svc ws delete demo 'my ws' --yes" in asked.err) == (1, True)
+    assert (asked.code, "hint: svc ws delete demo 'my ws' --owner ada --yes" in asked.err) == (1, True)
     done = svc("ws", "rm", "demo", "paper", terminal=True, stdin=b"y\n")
     assert (done.code, done.out) == (0, "demo is deleted.\npaper is deleted.\n")
     assert done.err.startswith("Delete workspaces demo, paper? [y/N]")
