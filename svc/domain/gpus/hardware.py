@@ -1,6 +1,6 @@
 """The host's GPUs from SVC_GPU_PROVIDER: NVML through pynvml, a file of fake GPUs, or none.
 
-A host without the NVIDIA library, or whose driver does not respond, has no GPUs; the
+A host without the NVIDIA library, or whose driver does not respond within ANSWER_S, has no GPUs; the
 reason is logged once. Nothing here reserves a GPU. A file of fake GPUs
 (docs/decisions/0018) is one JSON object:
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 INVENTORY_S = 5.0  # a reading takes up to tens of milliseconds, and GPUs rarely change
 ACTIVITY_S = 1.0  # the processes on a GPU change at any time
+ANSWER_S = 3.0  # for the driver; one that takes longer hangs, in a call that nothing interrupts
 FILE_MAX = 64 * 1024
 MODEL_MAX = 96
 
@@ -38,8 +39,37 @@ _OPTIONAL = ("minor", "instance")
 Value = TypeVar("Value")
 
 
+class _Reading(Generic[Value]):
+    """One reading by a thread of its own, so that a driver that hangs holds nobody else."""
+
+    def __init__(self, read: Callable[[str], Value], provider: str) -> None:
+        self.read, self.provider = read, provider
+        self.value: Value
+        self.error: Exception | None = None
+        self.done = threading.Event()
+        threading.Thread(target=self._run, name="gpus", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self.value = self.read(self.provider)
+        except Exception as error:  # noqa: BLE001  raised where the value is awaited
+            self.error = error
+        self.done.set()
+
+    def result(self, timeout_s: float) -> Value:
+        """The value, or what the reading has raised; raises NotSeenError without an answer."""
+        if not self.done.wait(timeout_s):
+            raise NotSeenError("the GPU driver does not answer", "error")
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
 class _Cache(Generic[Value]):
-    """The last reading of the configured provider, valid for some seconds; one thread reads at a time."""
+    """The last reading of the configured provider, valid for some seconds; one thread reads at a time.
+
+    While a driver hangs, the first caller waits for ANSWER_S, and later ones for nothing.
+    """
 
     def __init__(self, read: Callable[[str], Value], absent: Callable[[str], Value], valid_s: float) -> None:
         self.read = read
@@ -50,6 +80,7 @@ class _Cache(Generic[Value]):
         self.value: Value
         self.valid_until = 0.0
         self.logged = ""
+        self.reading: _Reading[Value] | None = None
 
     def get(self) -> Value:
         with self.lock:
@@ -62,7 +93,7 @@ class _Cache(Generic[Value]):
 
     def _refresh(self, provider: str) -> Value:
         try:
-            value = self.read(provider)
+            value = self._read_driver(provider) if provider == NVML else self.read(provider)
         except NotSeenError as error:
             if str(error) != self.logged:  # log each reason once, not every few seconds
                 self.logged = str(error)
@@ -70,6 +101,12 @@ class _Cache(Generic[Value]):
             return self.absent(provider)
         self.logged = ""
         return value
+
+    def _read_driver(self, provider: str) -> Value:
+        if self.reading is not None and not self.reading.done.is_set():
+            return self.reading.result(0)  # it hangs still; a second thread would hang beside it
+        self.reading = _Reading(self.read, provider)
+        return self.reading.result(ANSWER_S)
 
 
 def _nothing(provider: str) -> Hardware:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from unit.configuring import configured
 
 from svc.domain.gpus import hardware
-from svc.domain.gpus.gpus import Gpu, GpuProcess, Hardware
+from svc.domain.gpus.gpus import Gpu, GpuProcess, Hardware, NotSeenError
 
 FAKE: dict[str, Any] = {
     "driver": "550.54.15",
@@ -146,3 +148,37 @@ def test_what_a_template_needs(needs: dict[str, Any], fit: bool) -> None:
 
 def test_versions_are_compared_as_numbers() -> None:
     assert hardware.version("12.10") > hardware.version("12.4") > hardware.version("9.0")
+
+
+def test_a_driver_that_hangs_holds_nobody(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    """Without an answer there are no GPUs, as with a driver that fails; once it answers, there are."""
+    monkeypatch.setattr(hardware, "ANSWER_S", 0.2)
+    configured(gpu_provider=hardware.NVML)
+    answers, reads = threading.Event(), []
+
+    def read(provider: str) -> list[Gpu]:
+        reads.append(provider)
+        answers.wait(60)
+        return [GPU]
+
+    cache = hardware._Cache(read, lambda _provider: [], 0.0)
+    with ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(cache.get) for _ in range(16)]
+        try:
+            assert [one.result(timeout=30) for one in found] == [[]] * 16
+        finally:
+            answers.set()
+    assert len(reads) == 1, "no second thread waits beside the first"
+    assert capfd.readouterr().err.count("the GPU driver does not answer") == 1
+    assert cache.reading is not None and cache.reading.done.wait(30)
+    assert cache.get() == [GPU]
+
+
+def test_what_a_driver_raises_is_raised(capfd: Any) -> None:
+    configured(gpu_provider=hardware.NVML)
+
+    def fail(_provider: str) -> list[Gpu]:
+        raise NotSeenError("no library", "info")
+
+    assert hardware._Cache(fail, lambda _provider: [], 0.0).get() == []
+    assert "no GPUs: no library" in capfd.readouterr().err
