@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 INVENTORY_S = 5.0  # a reading takes up to tens of milliseconds, and GPUs rarely change
 ACTIVITY_S = 1.0  # the processes on a GPU change at any time
-ANSWER_S = 3.0  # for the driver; one that takes longer hangs, in a call that nothing interrupts
+ANSWER_S = 3.0  # for the driver; one that takes longer may hang, in a call that nothing interrupts
+KNOWN_S = 60.0  # for as long the last reading counts while the driver does not answer: it may only be slow
 FILE_MAX = 64 * 1024
 MODEL_MAX = 96
 
@@ -56,10 +57,8 @@ class _Reading(Generic[Value]):
             self.error = error
         self.done.set()
 
-    def result(self, timeout_s: float) -> Value:
-        """The value, or what the reading has raised; raises NotSeenError without an answer."""
-        if not self.done.wait(timeout_s):
-            raise NotSeenError("the GPU driver does not answer", "error")
+    def result(self) -> Value:
+        """The value, or what the reading has raised, once it is done."""
         if self.error is not None:
             raise self.error
         return self.value
@@ -68,7 +67,8 @@ class _Reading(Generic[Value]):
 class _Cache(Generic[Value]):
     """The last reading of the configured provider, valid for some seconds; one thread reads at a time.
 
-    While a driver hangs, the first caller waits for ANSWER_S, and later ones for nothing.
+    While a driver hangs, the first caller waits for ANSWER_S, and later ones for nothing; what was read
+    within the last KNOWN_S counts still.
     """
 
     def __init__(self, read: Callable[[str], Value], absent: Callable[[str], Value], valid_s: float) -> None:
@@ -80,12 +80,14 @@ class _Cache(Generic[Value]):
         self.value: Value
         self.valid_until = 0.0
         self.logged = ""
-        self.reading: _Reading[Value] | None = None
+        self.reading: _Reading[Value] | None = None  # of the driver, not answered or not used yet
+        self.answered_at = -KNOWN_S
 
     def get(self) -> Value:
         with self.lock:
             if self.configuration is not configuration.current:
                 self.configuration, self.valid_until, self.logged = configuration.current, 0.0, ""
+                self.reading, self.answered_at = None, time.monotonic() - KNOWN_S
             if time.monotonic() >= self.valid_until:
                 self.value = self._refresh(self.configuration.gpu_provider)
                 self.valid_until = time.monotonic() + self.valid_s
@@ -103,10 +105,18 @@ class _Cache(Generic[Value]):
         return value
 
     def _read_driver(self, provider: str) -> Value:
-        if self.reading is not None and not self.reading.done.is_set():
-            return self.reading.result(0)  # it hangs still; a second thread would hang beside it
-        self.reading = _Reading(self.read, provider)
-        return self.reading.result(ANSWER_S)
+        """A new reading, or the late one of before: no second thread hangs beside the first."""
+        wait_s = 0.0
+        if self.reading is None:
+            self.reading, wait_s = _Reading(self.read, provider), ANSWER_S
+        if not self.reading.done.wait(wait_s):
+            if time.monotonic() < self.answered_at + KNOWN_S:
+                return self.value
+            raise NotSeenError("the GPU driver does not answer", "error")
+        reading, self.reading = self.reading, None
+        value = reading.result()
+        self.answered_at = time.monotonic()
+        return value
 
 
 def _nothing(provider: str) -> Hardware:

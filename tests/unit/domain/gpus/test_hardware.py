@@ -172,6 +172,36 @@ def test_a_driver_that_hangs_holds_nobody(monkeypatch: pytest.MonkeyPatch, capfd
     assert capfd.readouterr().err.count("the GPU driver does not answer") == 1
     assert cache.reading is not None and cache.reading.done.wait(30)
     assert cache.get() == [GPU]
+    assert len(reads) == 1, "the late answer counts"
+
+
+def test_a_slow_driver_loses_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it said last counts for a while, and what it says late from then on."""
+    monkeypatch.setattr(hardware, "ANSWER_S", 0.01)
+    configured(gpu_provider=hardware.NVML)
+    clock, answers, found = [1000.0], threading.Event(), [GPU]
+    monkeypatch.setattr("svc.domain.gpus.hardware.time.monotonic", lambda: clock[0])
+
+    def read(_provider: str) -> list[Gpu]:
+        answers.wait(60)
+        return list(found)
+
+    cache = hardware._Cache(read, lambda _provider: [], 0.0)
+    try:
+        answers.set()
+        while not cache.get():
+            pass  # a thread may take longer than 10 ms to begin
+        answers.clear()
+        found.append(GPU._replace(uuid="GPU-2"))
+        clock[0] += hardware.KNOWN_S - 1
+        assert cache.get() == [GPU]
+        clock[0] += 1
+        assert cache.get() == []
+        answers.set()
+        assert cache.reading is not None and cache.reading.done.wait(30)
+        assert cache.get() == found
+    finally:
+        answers.set()
 
 
 def test_what_a_driver_raises_is_raised(capfd: Any) -> None:
