@@ -85,6 +85,6 @@ def through_ssh(line: str, user: str, at: str) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{here}"
         finally:
-            client.terminate()
+            client.kill()  # its handler of SIGTERM only sets a flag, which one that waits may not see
             client.wait(10)
             shutil.rmtree(folder)
