@@ -26,7 +26,7 @@ GROWTH_MAX_KIB = 1024.0  # of 1,000 calls: for good, and again for the days that
 USED = (  # KiB, for good and for the days of events
     "SELECT total(d.pgsize * (s.tbl_name IS NOT 'events')) / 1024,"
     " total(d.pgsize * (s.tbl_name IS 'events')) / 1024"
-    " FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name WHERE d.aggregate"
+    " FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name"
 )
 
 
