@@ -81,7 +81,7 @@ remove_everything() {
     step "Removing the data"
     if confirm "Remove the database, the settings and the account $DEMO with its home and workspaces?"; then
         remove_data
-        say "all data is removed"
+        say "what the quickstart made is removed"
     else
         say "data is kept: /var/lib/svc /etc/svc /var/log/svc $CREATED and the account $DEMO"
         say "to remove it too: packaging/quickstart --remove --yes"
