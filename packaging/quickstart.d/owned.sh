@@ -13,6 +13,10 @@ exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
 is_owned() { grep -qxF -- "$1" "$OWNED" 2>/dev/null; }
 
+holds_data() { # DIRECTORY: is there more than the lock files of commands?
+    [ -L "$1" ] || [ -n "$(find "$1" -mindepth 1 ! -name '*.lock' -print -quit 2>/dev/null)" ]
+}
+
 own() { # WHAT: a path, user:NAME or "program"
     is_owned "$1" || printf '%s\n' "$1" >>"$OWNED"
 }
@@ -63,7 +67,7 @@ claim_host() { # before anything is made; what is there already is used, and nev
     adopt_earlier
     refuse_another
     install -d -m 0755 "$CREATED"
-    for name in "${DATA[@]}"; do exists "$name" || own "$name"; done
+    for name in "${DATA[@]}"; do holds_data "$name" || own "$name"; done
     for name in "${SYSTEM_USERS[@]}"; do getent passwd "$name" >/dev/null || own "user:$name"; done
     own program
 }

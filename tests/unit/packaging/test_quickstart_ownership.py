@@ -78,6 +78,14 @@ def test_what_it_makes_is_listed_before_and_removed(host: Host) -> None:
     assert not [path for path in host.data if path.exists()]
 
 
+def test_the_lock_file_of_a_command_is_no_data(host: Host) -> None:
+    """`svc admin backup` of another svc leaves one; what the quickstart makes beside it is its own."""
+    host.data[0].mkdir()
+    (host.data[0] / "backup.lock").touch()
+    assert host.run("claim_host").returncode == 0
+    assert str(host.data[0]) in host.owned()
+
+
 def test_data_that_was_there_before_stays(host: Host) -> None:
     host.make_data()
     assert host.run("claim_host").returncode == 0
