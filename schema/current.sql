@@ -28,6 +28,12 @@ CREATE TABLE audit_concerns (
     owner_id INTEGER NOT NULL          -- whose thing somebody else acted on
 ) STRICT;
 
+CREATE TABLE audit_days (
+    -- rows of one day that follow each other; a day whose clock was set back has more than one run
+    first_id INTEGER PRIMARY KEY,  -- of the run's rows; the last one's comes before the next run's
+    day TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE audit_open (
     -- an action whose outcome has no row yet
     work INTEGER PRIMARY KEY,
@@ -293,11 +299,9 @@ WHERE action NOT IN ('workspace.start', 'workspace.stop', 'workspace.exec', 'fs.
 
 CREATE INDEX audit_concerns_owner ON audit_concerns (owner_id, audit_id);
 
-CREATE INDEX audit_day ON audit (substr(at, 1, 10));
-
 CREATE INDEX audit_outcome ON audit (outcome) WHERE outcome NOT IN ('begun', 'ok');
 
-CREATE INDEX audit_owner ON audit (user_id, id);
+CREATE INDEX audit_owner ON audit (user_id);
 
 CREATE INDEX audit_request ON audit (substr(request_id, 5, 8));
 
@@ -348,6 +352,11 @@ CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);
 CREATE INDEX workspaces_rebooted ON workspaces (status_since) WHERE status_reason = 'host_reboot';
 
 CREATE INDEX workspaces_template ON workspaces (template_id, template_revision);
+
+CREATE TRIGGER audit_begins_a_day AFTER INSERT ON audit
+WHEN substr(NEW.at, 1, 10) IS NOT (SELECT substr(at, 1, 10) FROM audit WHERE id = NEW.id - 1) BEGIN
+    INSERT OR REPLACE INTO audit_days (first_id, day) VALUES (NEW.id, substr(NEW.at, 1, 10));
+END;
 
 CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit
 WHEN OLD.id > coalesce((SELECT id FROM audit_archived), 0) BEGIN

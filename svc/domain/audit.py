@@ -51,14 +51,10 @@ FREQUENT = (
 )  # fmt: skip
 _SEARCHED = f"action NOT IN ({', '.join(repr(name) for name in FREQUENT)})"
 LAST_DAY = "9999-12-31"
-_DAY = "substr(at, 1, 10)"
-_DAYS = f"""
-WITH RECURSIVE days(day) AS (
-    SELECT min({_DAY}) FROM audit WHERE {_DAY} >= substr(?1, 1, 10) AND {_DAY} <= substr(?2, 1, 10)
-    UNION ALL SELECT (SELECT min({_DAY}) FROM audit WHERE {_DAY} > day AND {_DAY} <= substr(?2, 1, 10))
-        FROM days WHERE day IS NOT NULL)
-SELECT min((SELECT min(id) FROM audit WHERE {_DAY} = day)),
-    max((SELECT max(id) FROM audit WHERE {_DAY} = day)) FROM days WHERE day IS NOT NULL"""
+_SPAN = """
+SELECT min(first_id), max(last_id) FROM (
+    SELECT day, first_id, lead(first_id, 1, 1 << 62) OVER (ORDER BY first_id) - 1 AS last_id FROM audit_days)
+WHERE day BETWEEN substr(?, 1, 10) AND substr(?, 1, 10)"""
 
 _OWN_ID = re.compile(r"(?:session=ses|token=tok)-[0-9a-z]{8}")  # the id of a row, not a secret
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -418,8 +414,8 @@ def _filters(
 
 
 def _span(since: str, until: str) -> tuple[int, int]:
-    """The first and last id of the days in question, day by day: a clock may have been set back."""
-    row = database.execute_sql(_DAYS, (since, until or LAST_DAY)).fetchone()
+    """The ids from the first run of rows of these days to the last one: a clock may have been set back."""
+    row = database.execute_sql(_SPAN, (since, until or LAST_DAY)).fetchone()
     return row if row[0] is not None else (1, 0)
 
 

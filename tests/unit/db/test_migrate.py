@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -198,20 +198,37 @@ def test_ports_of_earlier_releases_belong_to_their_owner() -> None:
     assert columns["access"] == "'owner'"
 
 
-def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(tmp_path: Path) -> None:
-    """Its rows of the audit may be the only ones that still name it."""
+@pytest.fixture
+def until(tmp_path: Path) -> Iterator[Callable[[str], sqlite3.Connection]]:
+    """A database as it was before a migration."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    earlier = tmp_path / "earlier"
-    earlier.mkdir()
-    [number] = [one.number for one in migrate.known() if one.name == "last_account_id"]
-    for path in sorted(Path(migrate.folder()).glob("*.sql"))[: number - 1]:
-        (earlier / path.name).write_bytes(path.read_bytes())
-    migrate.apply(connection, str(earlier))
+
+    def made(name: str) -> sqlite3.Connection:
+        earlier = tmp_path / "earlier"
+        earlier.mkdir()
+        [number] = [one.number for one in migrate.known() if one.name == name]
+        for path in sorted(Path(migrate.folder()).glob("*.sql"))[: number - 1]:
+            (earlier / path.name).write_bytes(path.read_bytes())
+        migrate.apply(connection, str(earlier))
+        return connection
+
+    yield made
+    connection.close()
+
+
+AUDITED = (
+    "INSERT INTO audit (at, user_id, user_name, via, action, outcome, request_id)"
+    " VALUES (?, 9, 'gone', 'session', 'auth.login', 'ok', '')"
+)
+
+
+def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(
+    until: Callable[[str], sqlite3.Connection],
+) -> None:
+    """Its rows of the audit may be the only ones that still name it."""
+    connection = until("last_account_id")
     connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (5, 'ada', '', '')")
-    connection.execute(
-        "INSERT INTO audit (at, user_id, user_name, via, action, outcome, request_id)"
-        " VALUES ('', 9, 'gone', 'session', 'auth.login', 'ok', '')"
-    )
+    connection.execute(AUDITED, ("",))
     assert [one.name for one in migrate.apply(connection)][:1] == ["last_account_id"]
     last = "SELECT id FROM last_account_id"
     assert connection.execute(last).fetchall() == [(9,)]
@@ -220,7 +237,21 @@ def test_an_id_of_an_account_that_an_earlier_release_removed_is_known(tmp_path: 
     connection.execute("INSERT INTO users (id, name, created_at, updated_at) VALUES (10, 'eve', '', '')")
     connection.execute("DELETE FROM users WHERE id = 10")
     assert connection.execute(last).fetchall() == [(10,)]
-    connection.close()
+
+
+def test_the_days_of_an_earlier_releases_audit_are_known(until: Callable[[str], sqlite3.Connection]) -> None:
+    """Also behind an archive, and of a clock that was set back."""
+    connection = until("audit_days")
+    for day in (1, 1, 1, 2, 2, 1, 3):
+        connection.execute(AUDITED, (f"2026-03-0{day}T12:00:00.000Z",))
+    connection.execute("INSERT INTO audit_archived VALUES (1, 1, '', '')")
+    connection.execute("DELETE FROM audit WHERE id = 1")
+    migrate.apply(connection)
+    runs = "SELECT first_id, substr(day, 10) FROM audit_days"
+    assert connection.execute(runs).fetchall() == [(2, "1"), (4, "2"), (6, "1"), (7, "3")]
+    for day in (3, 4, 4):
+        connection.execute(AUDITED, (f"2026-03-0{day}T12:00:00.000Z",))
+    assert connection.execute(runs).fetchall()[4:] == [(9, "4")]
 
 
 def test_the_programs_own_migrations_are_in_order() -> None:
