@@ -40,7 +40,6 @@ NEEDED = (
 LOCK = "switch.lock"
 PROGRAM_ROOM = 128 * 1024 * 1024  # for the program's files and their .deb
 DATABASE_S = 86400  # of a large database on a slow disk
-FINISH = "sudo svc admin rollback apply --finish"
 
 
 class Switch(NamedTuple):
@@ -229,6 +228,7 @@ class Run:
     def _end_forward(self) -> Outcome:
         """Start what is complete; go back if it does not start and nobody has used it meanwhile."""
         kept = self.note["kept"]
+        way_back = admin_command(f"rollback apply {kept}", self.source.database)
         is_unused = self.note.get("files") == _files(self.source.database)
         try:
             self._start()
@@ -239,7 +239,7 @@ class Run:
             raise HostRefused(
                 f"svc {self.note['version']} is in place and was used after the interruption, but now"
                 f" {_reason(error)}",
-                hint=f"journalctl -u svc   (to go back all the same: sudo svc admin rollback apply {kept})",
+                hint=f"journalctl -u svc   (to go back all the same: {way_back})",
             ) from None
         self.end()
         return Outcome(True, kept, self.note["was_running"], "")
@@ -266,7 +266,7 @@ class Run:
             raise HostRefused(
                 f"the switch to {self.note['version']} failed ({reason}), and going back failed too:"
                 f" {_reason(error)}",
-                hint=FINISH,
+                hint=finish_command(self.note),
             ) from None
         return self._end_back()
 

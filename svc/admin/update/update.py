@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import exit_on_signals, print_json, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import (
+    exit_on_signals,
+    for_database,
+    print_json,
+    settings_of,
+    sudo_command,
+    wrap_db_errors,
+)
 from svc.cli import output
 from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
 
@@ -111,7 +118,7 @@ def update_apply(args: Arguments) -> int:
     outcome = applying.apply(settings, here, release, source_of(settings), progress)
     state = "the service runs" if outcome.started else "the service was stopped and still is"
     print(output.visible(f"svc {release.version} is installed in place of {here.version}; {state}"))
-    print(f"to go back: sudo svc admin rollback apply {outcome.kept}")
+    print(f"to go back: {for_database(f'rollback apply {outcome.kept}', settings)}")
     return 0
 
 

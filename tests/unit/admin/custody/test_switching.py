@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -24,7 +25,7 @@ from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.lock import hold
 from svc.db.restoring import require_none
-from svc.errors import Conflict, DatabaseRefused, FileRefused, StorageFull
+from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, StorageFull
 from svc.settings import Settings
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)
@@ -293,7 +294,24 @@ def test_what_was_written_after_an_interruption_stays(
     assert code == (1 if sick else 0), (out, err)
     if sick == "2":
         (kept,) = sets(recovery, "upgrade")
-        assert f"sudo svc admin rollback apply {kept.name}" in err
+        assert f"sudo svc admin rollback apply {kept.name} --db {database})" in err
+
+
+def test_the_way_out_of_a_failed_way_back_names_the_database(
+    place: Place, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings may name another one by the time the command is pasted."""
+    (place.path / "sick").write_text("2")
+    with monkeypatch.context() as patch:
+        patch.setattr(switching.recovery_sets, "require_whole", unreadable)
+        with pytest.raises(HostRefused, match="going back failed too") as raised:
+            switching.switch(Settings(), to(place, "2"))
+    assert raised.value.hint == f"sudo svc admin rollback apply --finish --db {database}"
+    assert not switching.finish(Settings()).switched
+
+
+def unreadable(*_: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
 
 
 def switch_until(step: str, place: Place, state: str, *, back: bool) -> None:
