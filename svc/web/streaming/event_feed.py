@@ -15,13 +15,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import peewee
-
 from svc.db.connect import close_database, database
 from svc.domain import events
 from svc.domain.events import Event, View
 from svc.domain.principal import Caller
-from svc.errors import AdminOnly, SvcError
+from svc.errors import AdminOnly
 from svc.limits import HEARTBEAT_S
 from svc.log import log
 from svc.web.streaming.loop import Loop
@@ -114,8 +112,8 @@ class Feed:
                 while rows := events.following(place, BATCH):
                     self._post(place, rows)
                     place = rows[-1].id
-            except (SvcError, peewee.PeeweeException) as error:  # without this thread nobody gets events
-                log("streams", "the events cannot be read", "error", why=str(error))
+            except Exception as error:  # noqa: BLE001  without this thread nobody gets events
+                log("streams", "the events cannot be read", "error", why=repr(error))
                 time.sleep(AGAIN_S)
                 timeout_s = AGAIN_S
         wake_file.release()

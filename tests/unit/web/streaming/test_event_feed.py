@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -234,8 +235,12 @@ def test_a_view_of_some_types(feed: Feed) -> None:
     client.close()
 
 
+@pytest.mark.parametrize(
+    "error", [connect.peewee.OperationalError("disk I/O error"), sqlite3.OperationalError("disk I/O error"),
+              RuntimeError("can't start new thread")],
+)  # fmt: skip
 def test_a_database_that_cannot_be_read_is_read_later(
-    feed: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception, feed: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(event_feed, "AGAIN_S", 0.05)
     client = Client(None).is_there()
@@ -244,7 +249,7 @@ def test_a_database_that_cannot_be_read_is_read_later(
     def failing(*arguments: Any) -> Any:
         if not failed:
             failed.append(True)
-            raise connect.peewee.OperationalError("disk I/O error")
+            raise error
         return following(*arguments)
 
     monkeypatch.setattr(events, "following", failing)
