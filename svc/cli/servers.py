@@ -38,8 +38,9 @@ def hardware(args: Arguments) -> int:
     gpus = gpus if isinstance(gpus, list) else []
     if gpus or not output.on_terminal():
         output.details(DRIVER, found)
-    output.table(COLUMNS, gpus, "This host has no GPUs.")
-    if gpus and output.pick(found, "cdi.ready") is False:
+    fails = output.pick(found, "cdi.ready") is False
+    output.table(COLUMNS, gpus, "This host has no usable GPUs." if fails else "This host has no GPUs.")
+    if fails:
         output.note(f"not every GPU is usable: {output.text(found, 'cdi.problem')}")
         if output.text(found, "cdi.remedy"):
             output.note(f"for an administrator: {output.text(found, 'cdi.remedy')}")

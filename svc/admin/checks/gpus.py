@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
 
+KERNEL_LOG = "sudo dmesg --level err,warn"  # nvidia-smi would hang as well
 MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
 
 
@@ -19,9 +20,10 @@ def gpus(host: Host) -> Iterator[Finding]:
         yield ok("gpus", "SVC_GPU_PROVIDER is none: workspaces get no GPUs")
         return
     try:
-        seen = hardware.inspect(provider)
+        seen = hardware.inspect_once(provider)
     except hardware.NotSeenError as error:
-        yield from _without(host, provider, str(error))
+        hangs = str(error) == hardware.HANGS
+        yield from _without(host, provider, str(error), KERNEL_LOG if hangs else "nvidia-smi")
         return
     if not seen.gpus:
         yield from _without(host, provider, "the driver reports no GPU")
@@ -40,12 +42,12 @@ def gpus(host: Host) -> Iterator[Finding]:
         yield level("cdi", f"{state.problem}; {len(state.names)} of {count} are usable", state.remedy or "")
 
 
-def _without(host: Host, provider: str, reason: str) -> Iterator[Finding]:
+def _without(host: Host, provider: str, reason: str, remedy: str = "nvidia-smi") -> Iterator[Finding]:
     """Without GPUs: ok only where the kernel has no NVIDIA driver."""
     if provider != "nvml":
         yield fail("gpus", reason, f"sudo editor {provider}")
     elif os.path.exists(host.at(MODULE)):
-        yield fail("gpus", f"the NVIDIA driver is loaded, but {reason}", "nvidia-smi")
+        yield fail("gpus", f"the NVIDIA driver is loaded, but {reason}", remedy)
     else:
         yield ok("gpus", "none on this host: no NVIDIA driver is loaded")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # Podman's defaults; later ones take precedence
 KIND = "nvidia.com/gpu"
 REMEDY = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+DOCTOR = "sudo svc admin doctor"
 FILE_MAX = 4 * 1024 * 1024
 
 _NODE = re.compile(r"/dev/nvidia([0-9]{1,3})")
@@ -62,6 +63,8 @@ class _NoSpecificationError(Exception):
 def state(hardware: Hardware) -> State:
     """Compare the installed specifications with these GPUs."""
     leasable = [gpu for gpu in hardware.gpus if gpu.leasable]
+    if hardware.unread:
+        return State(False, hardware.unread, DOCTOR, {})
     if not leasable:
         return State(True, None, None, {})
     devices, broken = _installed()

@@ -31,12 +31,16 @@ class Gpu(NamedTuple):
 
 
 class Hardware(NamedTuple):
-    """The GPUs of this host, the driver's version and the maximum CUDA version that it supports."""
+    """The GPUs of this host, the driver's version and the maximum CUDA version that it supports.
+
+    `unread` is why there are none although the host has a driver for them, or is to have.
+    """
 
     provider: str
     driver: str | None
     max_cuda: str | None
     gpus: list[Gpu]
+    unread: str | None = None
 
 
 class GpuProcess(NamedTuple):

@@ -29,6 +29,7 @@ INVENTORY_S = 5.0  # a reading takes up to tens of milliseconds, and GPUs rarely
 ACTIVITY_S = 1.0  # the processes on a GPU change at any time
 ANSWER_S = 3.0  # for the driver; one that takes longer may hang, in a call that nothing interrupts
 KNOWN_S = 60.0  # for as long the last reading counts while the driver does not answer: it may only be slow
+HANGS = "the GPU driver does not answer"
 FILE_MAX = 64 * 1024
 MODEL_MAX = 96
 
@@ -71,7 +72,9 @@ class _Cache(Generic[Value]):
     within the last KNOWN_S counts still.
     """
 
-    def __init__(self, read: Callable[[str], Value], absent: Callable[[str], Value], valid_s: float) -> None:
+    def __init__(
+        self, read: Callable[[str], Value], absent: Callable[[str, NotSeenError], Value], valid_s: float
+    ) -> None:
         self.read = read
         self.absent = absent  # the value when the provider cannot be read
         self.valid_s = valid_s
@@ -100,7 +103,7 @@ class _Cache(Generic[Value]):
             if str(error) != self.logged:  # log each reason once, not every few seconds
                 self.logged = str(error)
                 log("domain", f"no GPUs: {error}", error.level, provider=provider)
-            return self.absent(provider)
+            return self.absent(provider, error)
         self.logged = ""
         return value
 
@@ -112,15 +115,15 @@ class _Cache(Generic[Value]):
         if not self.reading.done.wait(wait_s):
             if time.monotonic() < self.answered_at + KNOWN_S:
                 return self.value
-            raise NotSeenError("the GPU driver does not answer", "error")
+            raise NotSeenError(HANGS, "error")
         reading, self.reading = self.reading, None
         value = reading.result()
         self.answered_at = time.monotonic()
         return value
 
 
-def _nothing(provider: str) -> Hardware:
-    return Hardware(provider, None, None, [])
+def _nothing(provider: str, error: NotSeenError) -> Hardware:
+    return Hardware(provider, None, None, [], None if error.level == "info" else str(error))
 
 
 def inventory() -> Hardware:
@@ -162,12 +165,20 @@ def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
 def inspect(provider: str) -> Hardware:
     """Read the GPUs from a provider; raises NotSeenError with the reason when it cannot be read."""
     if provider == NONE:
-        return _nothing(NONE)
+        return Hardware(NONE, None, None, [])
     if provider == NVML:
         from svc.domain.gpus import nvml  # imported only where it is configured
 
         return nvml.inventory()
     return _described(provider)[0]
+
+
+def inspect_once(provider: str) -> Hardware:
+    """As inspect, for a command: a driver that does not answer within ANSWER_S raises NotSeenError, too."""
+    reading = _Reading(inspect, provider)
+    if not reading.done.wait(ANSWER_S):
+        raise NotSeenError(HANGS, "error")
+    return reading.result()
 
 
 def _inspect_activity(provider: str) -> Activity:
@@ -253,4 +264,4 @@ def _is_version(value: Any) -> bool:
 
 
 _inventory = _Cache(inspect, _nothing, INVENTORY_S)
-_activity = _Cache(_inspect_activity, lambda _provider: Activity([], {}, {}), ACTIVITY_S)
+_activity = _Cache(_inspect_activity, lambda _provider, _error: Activity([], {}, {}), ACTIVITY_S)

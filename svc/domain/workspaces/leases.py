@@ -188,6 +188,8 @@ def keep(workspace: Workspace, offer: Offer) -> list[str]:
 def _too_few(workspace: Asking, offer: Offer, needs: dict[str, Any], free: int) -> GpuUnavailable:
     leasable = offer.leasable
     fit = [gpu for gpu in leasable if hardware.fits(gpu, needs)]
+    if offer.hardware.unread:
+        return _refusal(workspace, offer, 0, f"but {offer.cdi.problem}", hint=offer.cdi.remedy or "")
     if not leasable:
         return _refusal(workspace, offer, 0, "and this host has no GPU that it could have")
     if len(fit) < workspace.gpu_count:

@@ -52,6 +52,15 @@ def test_gpus_that_no_container_would_get(service: Service, svc: Svc) -> None:
     assert "sudo nvidia-ctk cdi generate" in done.err
 
 
+def test_gpus_that_cannot_be_read(service: Service, svc: Svc) -> None:
+    state = {"ready": False, "problem": "the GPU driver does not answer", "remedy": "sudo svc admin doctor"}
+    service.answer(GET, NOTHING | {"cdi": state})
+    done = svc("servers", "hardware", terminal=True)
+    assert (done.code, done.out) == (0, "This host has no usable GPUs.\n")
+    assert "not every GPU is usable: the GPU driver does not answer" in done.err
+    assert "for an administrator: sudo svc admin doctor" in done.err
+
+
 @pytest.mark.parametrize("gpus", [None, "x", 5, {}])
 def test_an_answer_that_makes_no_sense(service: Service, svc: Svc, gpus: Any) -> None:
     service.answer(GET, {"gpus": gpus, "cdi": 5})

@@ -51,6 +51,11 @@ class Gpus:
         self.specification.write_text(json.dumps(document))
         configured(gpu_provider=str(self.file))
 
+    def unreadable(self) -> None:
+        """Have the provider fail, as a driver does that does not fit its library."""
+        self.file.write_text("")
+        configured(gpu_provider=str(self.file))
+
     def used(self, number: int, *pids: int) -> None:
         """Have one used by these processes."""
         self.fakes[number]["processes"] = [{"pid": pid, "used_bytes": 1000} for pid in pids]

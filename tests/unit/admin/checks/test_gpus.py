@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,20 @@ def test_a_host_without_a_driver_is_fine_and_one_with_is_not(
     (found,) = check(host, "nvml")
     assert (found.level, found.remedy) == ("fail", "nvidia-smi")
     assert "Driver/library version mismatch" in found.found
+
+
+def test_a_driver_that_hangs_does_not_hang_the_doctor(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it told to run a program that would hang as well."""
+    monkeypatch.setattr(hardware, "ANSWER_S", 0.05)
+    monkeypatch.setattr(hardware, "inspect", lambda _provider: threading.Event().wait(30))
+    module = tmp_path / gpus.MODULE.lstrip("/")
+    module.parent.mkdir(parents=True)
+    module.touch()
+    (found,) = check(host, "nvml")
+    assert (found.level, found.remedy) == ("fail", "sudo dmesg --level err,warn")
+    assert found.found == "the NVIDIA driver is loaded, but the GPU driver does not answer"
 
 
 def test_gpus_with_their_names(host: Host, tmp_path: Path) -> None:

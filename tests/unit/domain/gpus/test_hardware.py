@@ -48,7 +48,7 @@ def test_none_is_looked_at_before_somebody_says_how() -> None:
 
 def test_fake_gpus(fakes: Callable[..., Hardware], tmp_path: Path) -> None:
     assert fakes() == Hardware(str(tmp_path / "gpus.json"), "550.54.15", "12.4", [GPU])
-    assert fakes(driver=None, max_cuda=None, gpus=[])[1:] == (None, None, [])
+    assert fakes(driver=None, max_cuda=None, gpus=[])[1:] == (None, None, [], None)
     bare = FAKE["gpus"][0] | {"vram_bytes": None, "compute_capability": None}
     assert fakes(gpus=[bare]).gpus == [GPU._replace(vram_bytes=None, compute_capability=None)]
 
@@ -161,7 +161,7 @@ def test_a_driver_that_hangs_holds_nobody(monkeypatch: pytest.MonkeyPatch, capfd
         answers.wait(60)
         return [GPU]
 
-    cache = hardware._Cache(read, lambda _provider: [], 0.0)
+    cache = hardware._Cache(read, lambda *_: [], 0.0)
     with ThreadPoolExecutor(8) as pool:
         found = [pool.submit(cache.get) for _ in range(16)]
         try:
@@ -186,7 +186,7 @@ def test_a_slow_driver_loses_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         answers.wait(60)
         return list(found)
 
-    cache = hardware._Cache(read, lambda _provider: [], 0.0)
+    cache = hardware._Cache(read, lambda *_: [], 0.0)
     try:
         answers.set()
         while not cache.get():
@@ -210,5 +210,5 @@ def test_what_a_driver_raises_is_raised(capfd: Any) -> None:
     def fail(_provider: str) -> list[Gpu]:
         raise NotSeenError("no library", "info")
 
-    assert hardware._Cache(fail, lambda _provider: [], 0.0).get() == []
+    assert hardware._Cache(fail, lambda *_: [], 0.0).get() == []
     assert "no GPUs: no library" in capfd.readouterr().err

@@ -73,8 +73,8 @@ def see(library: Path, tmp_path: Path) -> See:
         ran = subprocess.run(
             [sys.executable, "-c", SEEN], env=environ, capture_output=True, text=True, check=True
         )
-        (provider, driver, cuda, gpus), processes, utilization, used = json.loads(ran.stdout)
-        there = Hardware(provider, driver, cuda, [Gpu(*gpu) for gpu in gpus])
+        (*driver, gpus, unread), processes, utilization, used = json.loads(ran.stdout)
+        there = Hardware(*driver, [Gpu(*gpu) for gpu in gpus], unread)
         return Sight(there, [GpuProcess(*one) for one in processes], utilization, used, ran.stderr)
 
     return seen
@@ -123,7 +123,12 @@ def test_a_lost_gpu_is_none_and_the_others_stay(see: See) -> None:
 @COMMANDS
 def test_a_driver_that_is_not_loaded(see: See) -> None:
     seen = see(None)
-    assert seen[:4] == (Hardware("nvml", None, None, []), [], {}, {})
+    assert seen[:4] == (
+        Hardware("nvml", None, None, [], "NVML cannot be initialised: Driver Not Loaded"),
+        [],
+        {},
+        {},
+    )
     assert "no GPUs: NVML cannot be initialised: Driver Not Loaded" in seen.said
 
 
@@ -144,6 +149,7 @@ def test_a_host_without_the_library(see: See, library: Path, tmp_path: Path) -> 
 def test_a_python_without_the_module(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     configured(gpu_provider="nvml")
-    assert hardware.inventory() == Hardware("nvml", None, None, [])
+    found = hardware.inventory()
+    assert (found.gpus, found.unread) == ([], "the module pynvml (nvidia-ml-py) is not installed")
     assert hardware.processes() == []
     assert "nvidia-ml-py" in capfd.readouterr().err

@@ -65,6 +65,15 @@ def test_a_start_gives_up_what_an_earlier_one_had(gpus: Gpus, make: Any) -> None
     assert len(leases.of(lab)) == 4
 
 
+def test_a_driver_that_fails_is_not_a_host_without_gpus(gpus: Gpus, make: Any) -> None:
+    gpus.unreadable()
+    with pytest.raises(
+        errors.GpuUnavailable, match=r"asks for 1 GPU but .* does not describe GPUs"
+    ) as caught:
+        take(make("lab", 1))
+    assert caught.value.hint == "sudo svc admin doctor"
+
+
 def test_the_refusal_names_the_holders_and_the_way_out(
     gpus: Gpus, make: Any, ada: Caller, bob: Caller
 ) -> None:
