@@ -95,15 +95,18 @@ def _view(args: Arguments) -> int:
 
 
 def _outcome(args: Arguments, result: Result, terminal: str) -> int:
-    again = f"svc ws shell {output.shell_quote(args.workspace)} --attach {terminal}"
+    workspace = output.shell_quote(args.workspace)
+    again = f"svc ws shell {workspace} --attach {terminal}"
     if result.reason == "detached":
         output.note(f"detached; the terminal runs on: {again}")
         return 0
     if result.reason != "exited":
         why = LOST.get(result.reason, LOST["lost"])
         output.note(f"{why}: {result.message}" if result.message not in ("", result.reason) else why)
-        if result.reason == "lost" and result.message:
-            output.remark(f"hint: {again}")
+        hints = {"lost": again if result.message else "", "stopped": f"svc ws start {workspace}",
+                 "refused": "svc whoami"}  # fmt: skip
+        if hint := hints.get(result.reason):
+            output.remark(f"hint: {hint}")
         return 1
     code = result.exit_code
     if code == 0:

@@ -193,7 +193,13 @@ def test_bytes_sizes_and_the_exit_code(window: Callable[..., Window]) -> None:
         ("exited", 7, ("--exit-status",), 7, b""),
         ("exited", None, (), 1, b"the shell has ended"),
         ("closed", None, (), 1, b"the terminal was closed"),
-        ("stopped", None, (), 1, b"the workspace has stopped"),
+        (
+            "stopped",
+            None,
+            (),
+            1,
+            b"the workspace has stopped, and the terminal with it\r\nhint: svc ws start demo\r\n",
+        ),
     ],
 )
 def test_the_end(
@@ -269,6 +275,7 @@ def test_access_that_is_lost(window: Callable[..., Window]) -> None:
     one.connection().accept(frame(CLOSE, websocket.closing(4003, "account_disabled")))
     assert one.end() == 1
     one.expect(b"access to the terminal is lost: account_disabled")
+    one.expect(b"hint: svc whoami\r\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
