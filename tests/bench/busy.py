@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ while os.getppid() == parent:
     sum(range(100_000))
 """
 
+_running: list[subprocess.Popen[bytes]] = []
+
 
 @contextmanager
 def beside(number: int) -> Iterator[None]:
@@ -25,12 +28,24 @@ def beside(number: int) -> Iterator[None]:
     (autogroup). In the benchmark's they would slow down what it starts, and not what svc starts.
     """
     command = [sys.executable, "-I", "-S", "-c", ENDLESS, str(os.getpid())]
-    running = [
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) for _ in range(number)
-    ]
+    for _ in range(number):
+        _running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
     try:
         yield
     finally:
-        for process in running:
+        while _running:
+            process = _running.pop()
             process.kill()
             process.wait()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Nothing computes in the block: what is not timed, but would wait ten minutes for a processor."""
+    for process in _running:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in _running:
+            process.send_signal(signal.SIGCONT)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from bench import busy
 from bench.pairs import Row, Shell, pair
 from bench.stage import USER
 from e2e import files
@@ -34,6 +35,11 @@ def rows(shell: Shell) -> Iterator[Row]:
 
 def _fill(tree: Path, count: int, size: int, per_directory: int) -> None:
     """Files of this size; with a size of 0 they are empty."""
+    with busy.paused():
+        _write(tree, count, size, per_directory)
+
+
+def _write(tree: Path, count: int, size: int, per_directory: int) -> None:
     words = [f"{number:x}".encode() for number in range(4000)]
     chance = random.Random(6)
     for number in range(count):
@@ -57,18 +63,23 @@ def _many(shell: Shell, work: Path) -> Iterator[Row]:
     sizes = [os.stat(path).st_size / 1e6 for path in (out, other)]
     yield Row("size of that archive | tar", sizes[0], sizes[1], sizes[0] / sizes[1], None, "MB")
     yield _list(shell, work, "many/000", "fs ls, 10,000 entries", ROUNDS)
-    subprocess.run(["rm", "-rf", work / "many", out, other], check=True)
+    _remove(work, "many")
 
 
 def _most(shell: Shell, work: Path) -> Iterator[Row]:
     """200,000 small files: archived from 200 directories, listed in one."""
     _fill(work / "most", MOST, SMALL, PER_DIRECTORY)
     yield _archive(shell, work, "most", "fs archive, 200,000 files of 1 KiB", FEW_ROUNDS, 0.6)
-    subprocess.run(["rm", "-rf", work / "most", work / "ours.tgz", work / "theirs.tgz"], check=True)
+    _remove(work, "most")
     _fill(work / "flat", MOST, 0, MOST)
     yield _archive(shell, work, "flat", "fs archive, 200,000 empty files", FEW_ROUNDS, None)
     yield _list(shell, work, "flat/000", "fs ls, 200,000 entries", FEW_ROUNDS, 2.0)
-    subprocess.run(["rm", "-rf", work / "flat", work / "ours.tgz", work / "theirs.tgz"], check=True)
+    _remove(work, "flat")
+
+
+def _remove(work: Path, name: str) -> None:
+    with busy.paused():
+        subprocess.run(["rm", "-rf", work / name, work / "ours.tgz", work / "theirs.tgz"], check=True)
 
 
 def _archive(shell: Shell, work: Path, name: str, what: str, rounds: int, reach: float | None) -> Row:
