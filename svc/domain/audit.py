@@ -401,11 +401,13 @@ def _filters(
             found["outcome NOT IN ('begun', 'ok')"] = []
     if request_id:  # the plus keeps SQLite from putting the value into the index's expression
         found["substr(request_id, 5, 8) = substr(?, 5, 8) AND +request_id = ?"] = [request_id] * 2
-    if action:
+    if "." in action:  # the index then gives the rows in order
+        found["action = ?"] = [action]
+    elif action:
         found["action >= ? AND action < ?"] = [action, f"{action}/"]  # "/" follows "."
         found["(action = ? OR substr(action, 1, ?) = ?)"] = [action, len(action) + 1, f"{action}."]
-        if action not in (*FREQUENT, *(name.partition(".")[0] for name in FREQUENT)):
-            found[_SEARCHED] = []
+    if action and action not in (*FREQUENT, *(name.partition(".")[0] for name in FREQUENT)):
+        found[_SEARCHED] = []
     if since or until:
         found["id BETWEEN ? AND ?"] = list(_span(since, until))
         found |= {"at >= ?": [since]} if since else {}

@@ -82,6 +82,19 @@ def test_first_pages(lists: dict[str, Callable[[], object]], monkeypatch: pytest
         assert scans(call, monkeypatch) == [], name
 
 
+def test_a_rare_action_is_not_sorted(ada: Caller) -> None:
+    statements: list[str] = []
+    database.connection().set_trace_callback(statements.append)
+    try:
+        audit.page_of(Page(), action="admin.quota")
+    finally:
+        database.connection().set_trace_callback(None)
+    for statement in statements:
+        plan = database.execute_sql(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        assert not any("TEMP B-TREE" in line for *_, line in plan), plan
+    assert len(statements) == 2
+
+
 def test_a_round_without_work_does_not_lock(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise AssertionError("locked")
