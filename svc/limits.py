@@ -118,7 +118,8 @@ FILE_RATE_S = 60
 FILE_FACTS_S = 30  # for an agent's first message about a file, and for its last
 ARCHIVE_WALK_S = 120  # for an agent to count the entries of a directory tree
 FILE_COMMIT_S = 120  # for an agent to sync a whole file to disk
-FILE_PIPE = 1024 * 1024  # bytes in a pipe or socket that a file goes through; 64 KiB is much slower
+FILE_PIPE = 1024 * 1024  # bytes in a pipe that a file goes through, or on the last way to a client
+FILE_SOCKET = 4 * FILE_PIPE  # in a socket between processes of svc, as far as the kernel grants it
 
 # --- images ------------------------------------------------------------------------
 OPERATIONS_OPEN_PER_USER = 250  # queued or running; more than TEMPLATES_PER_USER

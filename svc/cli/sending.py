@@ -12,7 +12,7 @@ import os
 
 from svc.cli import transport
 from svc.errors import BadAnswer, FileRefused, Unreachable
-from svc.limits import ANSWER_WAIT_S, FILE_PIPE
+from svc.limits import ANSWER_WAIT_S, FILE_SOCKET
 from svc.settings import Settings
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -46,7 +46,8 @@ def send(
     connection = transport.connect(Settings().socket)
     try:
         transport.wait_to_send(connection, ANSWER_WAIT_S)
-        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, FILE_PIPE)  # both sides wake less often
+        # Both sides wake less often.
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, FILE_SOCKET)
         try:
             connection.sendall(_head(method, path, media_type, size))
             if size is None:

@@ -21,7 +21,7 @@ from typing import Any
 from svc import errors
 from svc.helper.replies import RETRY_AFTER_S, Conversation, data_of, unavailable
 from svc.helper.transfers import DataStream, Transfer, drained
-from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX, FILE_PIPE
+from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX, FILE_SOCKET
 from svc.log import log
 from svc_helper.wire.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
 
@@ -105,7 +105,7 @@ class Helper:
             stream = DataStream(ours, drop)
             theirs.setblocking(False)
             for end in (ours, theirs):  # as much as the kernel grants: fewer process switches
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_SOCKET)
             purpose = "input" if verb in INPUT else "output"
 
             def attach(reply: socket.socket) -> None:

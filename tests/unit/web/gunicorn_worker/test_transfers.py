@@ -255,6 +255,21 @@ def test_a_client_that_stops_reading(own_way: Way) -> None:
     assert 0 < detail["bytes"] < len(LARGE)
 
 
+@pytest.mark.parametrize("timeout_s", [1.0])
+def test_a_client_that_reads_slowly(own_way: Way) -> None:
+    """Fast enough by the rule, while the kernel calls the socket too full to be written to."""
+    part = 64 * 1024
+    with own_way.connected() as wire:
+        wire.send("GET", DOWN + "large")
+        assert wire.begun()[0] == 200
+        for _ in range(40):
+            time.sleep(0.1)
+            assert len(wire.file.read(part)) == part
+        rest = len(LARGE) - 40 * part
+        assert len(wire.file.read(rest)) == rest
+    assert own_way.outcome("fs.download")[0] == "ok"
+
+
 def test_a_client_that_goes(way: Way) -> None:
     sockets = way.open_sockets()
     for _ in range(6):  # more than one may have at once
