@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import streams, writers
+from bench import busy, streams, writers
 from bench.pairs import Row, Shell, pair
 from bench.ports import pss_kib
 from bench.stage import USER, Stage
@@ -125,7 +125,7 @@ def rows(shell: Shell, small: Stage) -> Iterator[Row]:
         for name in (LARGE, HEAVY):
             template_of(name, small.registry, env)
         must(run(LARGE, "ws", "setup", "--template", "base", "--name", "bench", env=env))
-        with service.stopped():
+        with service.stopped(), busy.paused():
             arguments = [env["SVC_DB"], str(GIGABYTES), *map(str, (USERS, EACH, MANY)), LARGE, HEAVY]
             as_svc(FILL, arguments).communicate()
             _own_rows(env, agents)
