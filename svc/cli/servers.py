@@ -41,7 +41,8 @@ def hardware(args: Arguments) -> int:
     fails = output.pick(found, "cdi.ready") is False
     output.table(COLUMNS, gpus, "This host has no usable GPUs." if fails else "This host has no GPUs.")
     if fails:
-        output.note(f"not every GPU is usable: {output.text(found, 'cdi.problem')}")
+        which = "not every" if any(output.text(gpu, "cdi") for gpu in gpus) else "no"
+        output.note(f"{which} GPU is usable: {output.text(found, 'cdi.problem')}")
         if output.text(found, "cdi.remedy"):
             output.note(f"for an administrator: {output.text(found, 'cdi.remedy')}")
     return 0

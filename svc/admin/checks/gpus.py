@@ -21,9 +21,11 @@ def gpus(host: Host) -> Iterator[Finding]:
         return
     try:
         seen = hardware.inspect_once(provider)
+    except hardware.NoAnswerError as error:
+        yield from _without(host, provider, str(error), KERNEL_LOG)
+        return
     except hardware.NotSeenError as error:
-        hangs = str(error) == hardware.HANGS
-        yield from _without(host, provider, str(error), KERNEL_LOG if hangs else "nvidia-smi")
+        yield from _without(host, provider, str(error))
         return
     if not seen.gpus:
         yield from _without(host, provider, "the driver reports no GPU")

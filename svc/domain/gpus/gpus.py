@@ -65,3 +65,10 @@ class NotSeenError(Exception):
     def __init__(self, reason: str, level: str = "warning") -> None:
         super().__init__(reason)
         self.level = level
+
+
+class NoAnswerError(NotSeenError):
+    """The driver does not answer: whoever asks it again waits as well."""
+
+    def __init__(self) -> None:
+        super().__init__("the GPU driver does not answer", "error")

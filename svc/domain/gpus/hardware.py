@@ -19,7 +19,17 @@ import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from svc.domain import configuration
-from svc.domain.gpus.gpus import GPUS_MAX, NONE, NVML, Activity, Gpu, GpuProcess, Hardware, NotSeenError
+from svc.domain.gpus.gpus import (
+    GPUS_MAX,
+    NONE,
+    NVML,
+    Activity,
+    Gpu,
+    GpuProcess,
+    Hardware,
+    NoAnswerError,
+    NotSeenError,
+)
 from svc.log import log
 
 if TYPE_CHECKING:
@@ -29,7 +39,6 @@ INVENTORY_S = 5.0  # a reading takes up to tens of milliseconds, and GPUs rarely
 ACTIVITY_S = 1.0  # the processes on a GPU change at any time
 ANSWER_S = 3.0  # for the driver; one that takes longer may hang, in a call that nothing interrupts
 KNOWN_S = 60.0  # for as long the last reading counts while the driver does not answer: it may only be slow
-HANGS = "the GPU driver does not answer"
 FILE_MAX = 64 * 1024
 MODEL_MAX = 96
 
@@ -115,7 +124,7 @@ class _Cache(Generic[Value]):
         if not self.reading.done.wait(wait_s):
             if time.monotonic() < self.answered_at + KNOWN_S:
                 return self.value
-            raise NotSeenError(HANGS, "error")
+            raise NoAnswerError
         reading, self.reading = self.reading, None
         value = reading.result()
         self.answered_at = time.monotonic()
@@ -174,10 +183,10 @@ def inspect(provider: str) -> Hardware:
 
 
 def inspect_once(provider: str) -> Hardware:
-    """As inspect, for a command: a driver that does not answer within ANSWER_S raises NotSeenError, too."""
+    """As inspect, for a command: a driver that does not answer within ANSWER_S raises NoAnswerError."""
     reading = _Reading(inspect, provider)
     if not reading.done.wait(ANSWER_S):
-        raise NotSeenError(HANGS, "error")
+        raise NoAnswerError
     return reading.result()
 
 

@@ -48,8 +48,14 @@ def test_gpus_that_no_container_would_get(service: Service, svc: Svc) -> None:
     service.answer(GET, FOUND | {"gpus": [GPU | {"cdi": None}], "cdi": state})
     done = svc("servers", "hardware")
     assert done.code == 0
-    assert "not every GPU is usable: no CDI specification" in done.err
+    assert "svc: no GPU is usable: no CDI specification" in done.err
     assert "sudo nvidia-ctk cdi generate" in done.err
+
+
+def test_one_gpu_of_two_that_a_container_would_get(service: Service, svc: Svc) -> None:
+    state = {"ready": False, "problem": "no CDI name for GPU-2", "remedy": "sudo nvidia-ctk cdi generate"}
+    service.answer(GET, FOUND | {"gpus": [GPU, GPU | {"uuid": "GPU-2", "cdi": None}], "cdi": state})
+    assert "svc: not every GPU is usable: no CDI name for GPU-2" in svc("servers", "hardware").err
 
 
 def test_gpus_that_cannot_be_read(service: Service, svc: Svc) -> None:
@@ -57,7 +63,7 @@ def test_gpus_that_cannot_be_read(service: Service, svc: Svc) -> None:
     service.answer(GET, NOTHING | {"cdi": state})
     done = svc("servers", "hardware", terminal=True)
     assert (done.code, done.out) == (0, "This host has no usable GPUs.\n")
-    assert "not every GPU is usable: the GPU driver does not answer" in done.err
+    assert "svc: no GPU is usable: the GPU driver does not answer" in done.err
     assert "for an administrator: sudo svc admin doctor" in done.err
 
 
