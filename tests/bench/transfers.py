@@ -33,6 +33,7 @@ from svc.limits import FILE_PIPE
 
 BIG = 1 << 30
 ROUNDS = 7
+RETURNED_S = 3.0  # after which a virtual machine has given freed memory back to its host: for both sides
 OTHERS = tuple(f"tsq-b{number}" for number in range(4))
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin")
 
@@ -164,7 +165,12 @@ def _copies(shell: Shell, set_up: Stage, work: Path) -> Iterator[Row]:
     """The program itself, file to file, and a body over TLS, against `cp` with and without its fsync."""
     svc, target, copy = str(SVC), work / "up", work / "copy"
     big = str(work / "big")
-    away = lambda: [path.unlink(missing_ok=True) for path in (target, copy)]  # noqa: E731  one word for both sides
+
+    def away() -> None:
+        for path in (target, copy):
+            path.unlink(missing_ok=True)
+        time.sleep(RETURNED_S)
+
     upload = shell.side(svc, "fs", "upload", big, "work/up", before=away)
     cp = shell.side("cp", big, str(copy), before=away)
     synced = shell.side("sh", "-c", f"cp {big} {copy} && sync {copy}", before=away)
