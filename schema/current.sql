@@ -40,6 +40,11 @@ CREATE TABLE audit_open (
     audit_id INTEGER NOT NULL REFERENCES audit (id)   -- its row `begun`
 ) STRICT;
 
+CREATE TABLE audit_totals (
+    user_name TEXT PRIMARY KEY,
+    total INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE build_secrets (
     operation_id TEXT PRIMARY KEY,  -- the build, which is queued after its secrets are there
     owner_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE,
@@ -260,6 +265,11 @@ CREATE TABLE users (
     CHECK (uid IS NOT NULL OR provisioning <> 'ready')
 ) STRICT;
 
+CREATE TABLE workspace_totals (
+    owner_id INTEGER PRIMARY KEY,
+    total INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE workspaces (
     id TEXT PRIMARY KEY,
     owner_id INTEGER NOT NULL REFERENCES users (id),
@@ -365,6 +375,16 @@ END;
 
 CREATE TRIGGER audit_keeps_its_values BEFORE UPDATE ON audit BEGIN
     SELECT RAISE(ABORT, 'audit rows are only ever added');
+END;
+
+CREATE TRIGGER audit_totals_grow AFTER INSERT ON audit BEGIN
+    INSERT INTO audit_totals (user_name, total) VALUES (NEW.user_name, 1)
+    ON CONFLICT (user_name) DO UPDATE SET total = total + 1;
+END;
+
+CREATE TRIGGER audit_totals_shrink AFTER DELETE ON audit BEGIN
+    UPDATE audit_totals SET total = total - 1 WHERE user_name = OLD.user_name;
+    DELETE FROM audit_totals WHERE user_name = OLD.user_name AND total = 0;
 END;
 
 CREATE TRIGGER events_capacity_health AFTER UPDATE OF health ON workspaces
@@ -603,4 +623,21 @@ END;
 
 CREATE TRIGGER tickets_end_with_their_token AFTER UPDATE OF ended_at ON tokens WHEN NEW.ended_at IS NOT NULL BEGIN
     DELETE FROM tickets WHERE kind = 'pat' AND credential = NEW.id;
+END;
+
+CREATE TRIGGER workspace_totals_grow AFTER INSERT ON workspaces BEGIN
+    INSERT INTO workspace_totals (owner_id, total) VALUES (NEW.owner_id, 1)
+    ON CONFLICT (owner_id) DO UPDATE SET total = total + 1;
+END;
+
+CREATE TRIGGER workspace_totals_move AFTER UPDATE OF owner_id ON workspaces WHEN OLD.owner_id <> NEW.owner_id BEGIN
+    UPDATE workspace_totals SET total = total - 1 WHERE owner_id = OLD.owner_id;
+    DELETE FROM workspace_totals WHERE owner_id = OLD.owner_id AND total = 0;
+    INSERT INTO workspace_totals (owner_id, total) VALUES (NEW.owner_id, 1)
+    ON CONFLICT (owner_id) DO UPDATE SET total = total + 1;
+END;
+
+CREATE TRIGGER workspace_totals_shrink AFTER DELETE ON workspaces BEGIN
+    UPDATE workspace_totals SET total = total - 1 WHERE owner_id = OLD.owner_id;
+    DELETE FROM workspace_totals WHERE owner_id = OLD.owner_id AND total = 0;
 END;

@@ -254,5 +254,39 @@ def test_the_days_of_an_earlier_releases_audit_are_known(until: Callable[[str], 
     assert connection.execute(runs).fetchall()[4:] == [(9, "4")]
 
 
+def test_the_totals_of_an_earlier_releases_lists_are_known(
+    until: Callable[[str], sqlite3.Connection],
+) -> None:
+    """And follow what is added, removed, and given to another owner, until nothing is left."""
+    connection = until("kept_totals")
+    connection.executescript("""
+        INSERT INTO users (id, name, created_at, updated_at) VALUES (1, 'ada', '', ''), (2, 'ben', '', '');
+    """)
+    for number in range(3):
+        connection.execute(AUDITED, ("2026-03-01T12:00:00.000Z",))
+        _add_workspace(connection, f"ws_{number}", 1)
+    migrate.apply(connection)
+    audit, workspaces = "SELECT * FROM audit_totals", "SELECT * FROM workspace_totals"
+    assert connection.execute(audit).fetchall() == [("gone", 3)]
+    assert connection.execute(workspaces).fetchall() == [(1, 3)]
+    connection.execute(AUDITED, ("2026-03-01T12:00:00.000Z",))
+    _add_workspace(connection, "ws_3", 1)
+    connection.execute("UPDATE workspaces SET owner_id = 2 WHERE id = 'ws_0'")
+    assert connection.execute(audit).fetchall() == [("gone", 4)]
+    assert connection.execute(workspaces).fetchall() == [(1, 3), (2, 1)]
+    connection.execute("INSERT INTO audit_archived VALUES (1, 4, '', '')")
+    connection.execute("DELETE FROM audit")
+    connection.execute("DELETE FROM workspaces")
+    assert connection.execute(audit).fetchall() == connection.execute(workspaces).fetchall() == []
+
+
+def _add_workspace(connection: sqlite3.Connection, workspace_id: str, owner_id: int) -> None:
+    connection.execute(
+        "INSERT INTO workspaces (id, owner_id, name, template_id, template_revision, image_ref, status,"
+        " status_since, created_at, updated_at) VALUES (?, ?, ?, 'tpl', 1, 'i', 'stopped', '', '', '')",
+        (workspace_id, owner_id, workspace_id),
+    )
+
+
 def test_the_programs_own_migrations_are_in_order() -> None:
     assert migrate.latest() == len(migrate.known()) >= 1
