@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -93,6 +94,26 @@ def test_a_rare_action_is_not_sorted(ada: Caller) -> None:
         plan = database.execute_sql(f"EXPLAIN QUERY PLAN {statement}").fetchall()
         assert not any("TEMP B-TREE" in line for *_, line in plan), plan
     assert len(statements) == 2
+
+
+def test_totals_that_are_kept_and_not_counted(ada: Caller, lists: dict[str, Callable[[], Any]]) -> None:
+    for number in range(3):
+        make_workspace(ada.user_id, make_template(ada.user_id, f"t{number}"), name=f"lab-{number}")
+        with write():
+            audit.add(ada, "auth.login", "ada", "ok")
+    statements: list[str] = []
+    database.connection().set_trace_callback(statements.append)
+    try:
+        of_user, own = lists["audit of a user"](), json.loads(lists["workspaces"]())
+    finally:
+        database.connection().set_trace_callback(None)
+    assert not [statement for statement in statements if "count(*)" in statement]
+    assert len(of_user["items"]) == of_user["total"] >= 3
+    assert len(own["items"]) == own["total"] == 4
+    assert json.loads(workspaces.page_of(ada, Page(q="lab-")))["total"] == 3
+    assert json.loads(workspaces.page_of(ada, Page(status=("running",))))["total"] == 0
+    assert audit.page_of(Page(), user="nobody")["total"] == 0
+    assert audit.page_of(Page(), user="ada", outcome="name_taken")["total"] == 0
 
 
 def test_a_round_without_work_does_not_lock(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
