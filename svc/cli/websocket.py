@@ -42,7 +42,7 @@ class WebSocket:
         return len(self._output) >= UNSENT_MAX
 
     def send(self, kind: int, data: bytes) -> None:
-        """Send a message, as far as there is room now; raises OSError for a broken connection."""
+        """Send a message, as far as there is room now."""
         self._output += websocket.frame(kind, data, mask=True)
         self.flush()
 
@@ -51,11 +51,18 @@ class WebSocket:
         self.send(websocket.TEXT, quick_json.dumps(message).encode())
 
     def flush(self) -> None:
-        """Send what waits, as far as there is room; raises OSError."""
+        """Send what waits, as far as there is room.
+
+        To a service that has closed the connection nothing is sent: it may have said why, and messages()
+        has that, and the end.
+        """
         while self._output:
             try:
                 count = self._connection.send(self._output[:PART])
             except BlockingIOError:
+                return
+            except (BrokenPipeError, ConnectionResetError):
+                self._output.clear()
                 return
             del self._output[:count]
 
@@ -75,6 +82,8 @@ class WebSocket:
                 data = self._connection.recv(PART)
             except BlockingIOError:
                 return
+            except ConnectionResetError:  # closed while something of ours was unread there
+                raise EOFError from None
             if not data:
                 raise EOFError
 
