@@ -15,20 +15,24 @@ def test_it_is_refused_while_the_database_is_in_use(
 ) -> None:
     whole = Path(database).read_bytes()
     reading, writing = os.pipe()
+    opened, opens = os.pipe()
     pid = os.fork()
     if pid == 0:
         with open(database, "rb"):
+            os.write(opens, b"1")
             os.close(writing)
             os.read(reading, 1)
         os._exit(0)
     os.close(reading)
     try:
+        assert os.read(opened, 1)
         for command in (("restore", snapshot, "--yes"), ("checkpoint",)):
-            while f"(pid {pid})" not in (err := svc(*command)[2]):
-                assert not err, err  # until the process has opened it
-        assert f"{database} is open in " in err
+            err = svc(*command)[2]
+            assert f"{database} is open in " in err
+            assert f"(pid {pid})" in err
     finally:
-        os.close(writing)
+        for end in (writing, opened, opens):
+            os.close(end)
         os.waitpid(pid, 0)
     with hold(database):
         code, _, err = svc("restore", snapshot, "--yes")

@@ -56,9 +56,9 @@ def test_one_select_however_many(listeners: Any, people: Any) -> None:
     said: list[str] = []
     database.connection().set_trace_callback(said.append)
     assert len(names(listeners)) == 50
-    created, kept = [sql for sql in said if "workspaces" in sql], len(said)
+    created, kept = [sql for sql in said if "workspace" in sql], len(said)
     assert len([sql for sql in created if "json_object" in sql]) == 1
-    assert len(created) == 2  # the page, and how many there are in all
+    assert len(created) == 2, created  # the page, and how many there are in all
     assert len(names(listeners)) == 50
     database.connection().set_trace_callback(None)
     assert len(said) - kept == 2  # who asks, and whether anything was written since
