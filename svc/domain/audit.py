@@ -336,6 +336,9 @@ def _unless_secret(key: str, value: Any, depth: int) -> Any:
 # --- reading ------------------------------------------------------------------------------
 
 
+_USER = "user_name = ?"
+
+
 def page_of(
     page: Page,
     *,
@@ -366,7 +369,7 @@ def page_of(
         return _all(page, order)
     condition, values = where("address")
     counted = f"SELECT count(*) FROM audit WHERE {condition}"
-    if user and len(values) == 1:  # nothing but the user: the schema keeps the number
+    if conditions == [_USER] and not page.q:  # the schema keeps the number
         counted = "SELECT coalesce(max(total), 0) FROM audit_totals WHERE user_name = ?"
     total = database.execute_sql(counted, values).fetchone()[0]
     # First the ids, from an index alone: what is sorted and passed over is not read.
@@ -397,7 +400,7 @@ def _filters(
     """The conditions of a list and their parameters, in the words of the indices of the table."""
     found: dict[str, list[Any]] = {}
     if user:
-        found["user_name = ?"] = [user]
+        found[_USER] = [user]
     if outcome:
         found["outcome = ?"] = [outcome]
         if outcome not in ("begun", "ok"):

@@ -24,6 +24,7 @@ def test_it_is_refused_while_the_database_is_in_use(
             os.read(reading, 1)
         os._exit(0)
     os.close(reading)
+    os.close(opens)  # so that the end of a child which cannot open it is seen
     try:
         assert os.read(opened, 1)
         for command in (("restore", snapshot, "--yes"), ("checkpoint",)):
@@ -31,7 +32,7 @@ def test_it_is_refused_while_the_database_is_in_use(
             assert f"{database} is open in " in err
             assert f"(pid {pid})" in err
     finally:
-        for end in (writing, opened, opens):
+        for end in (writing, opened):
             os.close(end)
         os.waitpid(pid, 0)
     with hold(database):
