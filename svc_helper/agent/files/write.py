@@ -24,8 +24,10 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 from svc_helper.wire.quick_typing import Any
 
-_PART = 1024 * 1024  # bytes per system call
-_COPIED = 64 * 1024  # bytes per system call to a file system without splice
+_PART = 1024 * 1024  # bytes per system call from the stream, and in the pipe behind it
+# Bytes per system call into the file, as `cp` has them. More of them at once make Linux take its larger free
+# blocks, which a virtual machine has given back to its host: each page of those is faulted in anew.
+_WRITTEN = 64 * 1024
 _FLUSH_EVERY = 8 * 1024 * 1024  # bytes after which writing them to the disk begins
 _MODE = 0o644
 _CLEANED_MAX = 100_000  # directory entries searched for old drafts: a twentieth of a second
@@ -275,11 +277,11 @@ def _fill(call: Call, file: int, stream: int, size: int | None) -> int:
 
 def _move(pipe: int, file: int) -> int:
     try:
-        return os.splice(pipe, file, _PART, flags=os.SPLICE_F_NONBLOCK)
+        return os.splice(pipe, file, _WRITTEN, flags=os.SPLICE_F_NONBLOCK)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    rest = memoryview(os.read(pipe, _COPIED))  # to a file system without splice
+    rest = memoryview(os.read(pipe, _WRITTEN))  # to a file system without splice
     count = len(rest)
     while rest:
         rest = rest[os.write(file, rest) :]

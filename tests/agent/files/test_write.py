@@ -283,6 +283,23 @@ def test_of_two_that_do_not_fit_together_one_is_refused_at_once(files: FileRoots
     assert os.listdir(small) == ["first"]
 
 
+def test_the_file_is_written_in_small_pieces(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger ones cost several times as much on a virtual machine: docs/performance.md, "fs upload"."""
+    real, largest = os.splice, 0
+
+    def splice(source: int, target: int, count: int, **more: Any) -> int:
+        nonlocal largest
+        moved = real(source, target, count, **more)
+        if stat.S_ISREG(os.fstat(target).st_mode):
+            largest = max(largest, moved)
+        return moved
+
+    monkeypatch.setattr(os, "splice", splice)
+    put(files, BIG, size=len(BIG))
+    assert (files.work / "file").read_bytes() == BIG
+    assert 0 < largest <= 64 * 1024
+
+
 def test_a_file_system_without_splice(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
     real_splice = os.splice
 
