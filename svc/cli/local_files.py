@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
 
+# Bytes per system call into a file; more at once cost more on a virtual machine, see docs/performance.md.
+WRITTEN = 64 * 1024
+
 
 def open_regular(path: str, flags: int = 0) -> tuple[FileIO, int]:
     """A regular file, unbuffered, and its size in bytes; raises FileRefused."""
@@ -56,7 +59,8 @@ def save(parts: Iterable[bytes], path: str, force: bool, forced: str, *, executa
                 os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb"
             ) as file:
                 for part in parts:
-                    file.write(part)
+                    for start in range(0, len(part), WRITTEN):
+                        file.write(memoryview(part)[start : start + WRITTEN])
                 file.flush()
                 if force:  # or a power failure could lose both the old file and this one
                     os.fsync(file.fileno())

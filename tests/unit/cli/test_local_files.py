@@ -35,6 +35,20 @@ def test_a_file_is_written_whole() -> None:
     assert sorted(os.listdir()) == ["a", "empty"]
 
 
+def _write_calls() -> int:
+    """How many system calls of this process have written, as the kernel counts them."""
+    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counts["syscw"])
+
+
+def test_it_is_written_in_small_pieces() -> None:
+    """Larger ones cost several times as much on a virtual machine: docs/performance.md, "fs upload"."""
+    before = _write_calls()
+    save("out", bytes(1 << 20), b"end")
+    assert _write_calls() - before >= (1 << 20) // (64 * 1024)
+    assert Path("out").read_bytes() == bytes(1 << 20) + b"end"
+
+
 def test_it_is_as_open_as_the_caller_wants() -> None:
     before = os.umask(0o027)
     try:
