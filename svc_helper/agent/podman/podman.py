@@ -23,6 +23,9 @@ LIBPOD = "/v4.0.0/libpod"
 COMPAT = "/v1.40"
 _BODY_MAX = 4 * 1024 * 1024
 _LOGGED_MAX = 2000
+_TRIES = 3
+# So says Podman before 4.4 of a process that ends while it reads the file, see its pull request 16504.
+_ENDED_MEANWHILE = "/cgroup: no such process"
 _ASK = "an administrator sees the remedy with: sudo svc admin doctor"
 
 
@@ -70,7 +73,7 @@ class Podman:
         """Send a request; a Podman that ends before the response is restarted.
 
         If it had accepted the connection, the socket is closed; if not, the next
-        Podman accepts it. No request is ever sent twice.
+        Podman accepts it. It is not sent again.
         """
         sock, process = self.connect()
 
@@ -104,8 +107,14 @@ class Podman:
             raise not_understood() from None
 
     def ask(self, call: Call, method: str, path: str) -> Any:
-        """The JSON of a successful request, None for a 404; raises Failure for everything else."""
-        reply = self.request(call, method, f"{LIBPOD}{path}")
+        """The JSON of a successful request, None for a 404; raises Failure for everything else.
+
+        For requests that may be repeated: it is, when a container's process has ended under Podman's eyes.
+        """
+        for _ in range(_TRIES):
+            reply = self.request(call, method, f"{LIBPOD}{path}")
+            if reply.status < 500 or _ENDED_MEANWHILE not in str(reply.value):
+                break
         if reply.status < 400:
             return reply.value
         if reply.status == 404:

@@ -280,6 +280,18 @@ def test_a_refused_create_of_a_container_that_is_there(stage: Stage, agent: Agen
     assert agent.call("ctr.create", **CREATE_ARGS).code == "image_missing"
 
 
+def test_a_process_that_ends_while_podman_looks_at_it(stage: Stage, agent: Agent) -> None:
+    """Podman 4.3 refuses then, and answers a moment later; it is not asked for ever."""
+    text = "read /proc/13021/cgroup: no such process"
+    refused = {"status": 500, "json": {"cause": "no such process", "message": text}}
+    stage.answer({INSPECT: [refused, {"status": 200, "json": FOUND}]})
+    assert agent.call("ctr.inspect", id=WS).data["container_id"] == CONTAINER_ID
+    stage.answer({INSPECT: refused})
+    answer = agent.call("ctr.inspect", id=WS)
+    assert (answer.code, answer.message["engine"]) == ("failed", text)
+    assert stage.lines("requests").count(INSPECT) == 2 + 3
+
+
 def test_a_hanging_podman_is_left_at_the_deadline_and_on_hang_up(stage: Stage, agent: Agent) -> None:
     stage.answer({INSPECT: {"hang": True}})
     began = time.monotonic()
