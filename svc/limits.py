@@ -10,6 +10,7 @@ from __future__ import annotations
 from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from one place
     ACCESS_HOST,
     ACCESS_OWNER,
+    ARGUMENT_NAME,
     BUILD_ARGS_BYTES_MAX,
     BUILD_ARGS_MAX,
     BUILD_SECRET_ID,

@@ -24,7 +24,8 @@ LOG_MARKERS_MAX, LOG_MARKER_MAX = 32, 120  # of one answer, the newest kept; byt
 # --- names ---------------------------------------------------------------------
 SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # names of workspaces, templates and launchers
 USER_NAME = r"[a-z_][a-z0-9_-]{0,31}"  # useradd's own rule
-ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+ENV_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,127}"  # not only of shells: discovery.type, spring.main.banner-mode
+ARGUMENT_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"  # an ARG of a Dockerfile
 ENV_VALUE_MAX = 4096
 BUILD_ARGS_MAX = 64  # of one build
 BUILD_SECRETS_MAX = 16  # of one build

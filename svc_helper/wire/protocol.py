@@ -43,6 +43,7 @@ from collections.abc import Callable, Sequence
 from svc_helper.wire import limits, strict_json
 from svc_helper.wire.arguments import (
     Check,
+    argument_name,
     boolean,
     build_secret_id,
     cdi_device,
@@ -259,7 +260,7 @@ VERBS = {verb.name: verb for verb in (
          {"images": listing(image_ref, 1, _IMAGES)},                                   limits.PREFLIGHT_S),
     Verb("image.build",      "agent", _WORKER, "self",
          {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean,
-          "build_args": optional(mapping(env_name, _VALUE, limits.BUILD_ARGS_MAX)),
+          "build_args": optional(mapping(argument_name, _VALUE, limits.BUILD_ARGS_MAX)),
           "secrets": optional(record(operation=operation_id, ids=_SECRET_IDS))},                     604800),
     Verb("image.secrets",    "agent", _APP,    "self",
          {"operation": operation_id, "sizes": listing(_SECRET, 0, limits.BUILD_SECRETS_MAX)},         15),

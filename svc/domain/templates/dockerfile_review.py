@@ -16,6 +16,7 @@ from typing import Any
 from svc.domain import registries
 from svc.domain.templates.dockerfiles import (
     FIELD,
+    FLAGS,
     PLATFORM_ARGUMENTS,
     Dockerfile,
     Instruction,
@@ -26,13 +27,7 @@ from svc.errors import RegistryNotAllowed, ValidationFailed
 from svc.limits import REFUSALS_MAX
 
 OFF_LIST = "registry_not_allowed"
-FLAGS = {
-    "FROM": ("--platform",),
-    "RUN": ("--mount",),
-    "COPY": ("--from", "--chown", "--chmod"),
-    "ADD": ("--chown", "--chmod"),
-    "HEALTHCHECK": ("--interval", "--timeout", "--start-period", "--retries"),
-}
+UNDETERMINED = "image_undetermined"
 REMOTE = ("http://", "https://")
 GIT = ("git@", "git://", "ssh://")
 
@@ -41,8 +36,11 @@ _JSON_LIST = re.compile(r'\[\s*(?:"(?:[^"\\]|\\.)*"\s*(?:,\s*"(?:[^"\\]|\\.)*"\s
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.|\\\Z)*(?:\"|\Z)|'[^']*(?:'|\Z)")
 _NAMED = re.compile(r"(?<![^\s])([A-Za-z_][A-Za-z0-9_]*)=")
 _SECRET_NAME = re.compile(
-    r"passw|passphrase|secret|token|credential|(?:^|_)(?:pass|pwd|api_?key|key|auth)(?:_|$)", re.IGNORECASE
+    r"passw|passphrase|secret|token|credential|(?:^|[_.-])(?:pass|pwd|api[_.-]?key|key|auth)(?:[_.-]|$)",
+    re.IGNORECASE,
 )
+
+_OPERATOR = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?!:[-+]|[A-Za-z0-9_}])")  # one that buildah 1.28 lacks
 
 Allows = Callable[[str], bool]
 Found = dict[str, str]
@@ -150,7 +148,7 @@ def _refusals(dockerfile: Dockerfile, own: bool, allows: Allows) -> Iterator[Fou
                 yield from _downloads(one, own)
             for source in _copied_from(one) if own or one.keyword == "COPY" else ():
                 if source not in earlier:
-                    yield from _image(one.line, source, None if "$" in source else source, allows)
+                    yield from _source(one.line, source, earlier, allows)
 
 
 def _with_earlier(dockerfile: Dockerfile) -> Iterator[tuple[Stage, Set[str]]]:
@@ -208,9 +206,26 @@ def _mounts(one: Instruction, own: bool) -> Iterator[Found]:
             yield _refusal(one.line, "mount", "RUN --mount must not contain variables")
 
 
+def _source(line: int, source: str, earlier: Set[str], allows: Allows) -> Iterator[Found]:
+    """The reasons against an image that files are taken from, or against a name that should be a stage's."""
+    alike = next((name for name in earlier if name.lower() == source.lower()), None)
+    if "$" in source:
+        yield _refusal(
+            line, "variable", f"{excerpt(source)}: Podman 4.3 takes no variable here; write the name itself"
+        )
+    elif alike is not None:
+        yield _refusal(
+            line,
+            "stage_name",
+            f"{excerpt(source)}: the stage is named {alike}; Podman compares letter by letter",
+        )
+    else:
+        yield from _image(line, source, source, allows)
+
+
 def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterator[Found]:
     if image is None:
-        yield _refusal(line, OFF_LIST, f"{excerpt(written)}: the file does not determine which image this is")
+        yield _refusal(line, UNDETERMINED, f"{excerpt(written)}: {_why_undetermined(written)}")
         return
     try:
         registries.check_image_ref(image, "image")
@@ -220,6 +235,12 @@ def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterat
     if not allows(image):
         host = image.partition("/")[0]
         yield _refusal(line, OFF_LIST, f"{host} is not on the registry allowlist")
+
+
+def _why_undetermined(written: str) -> str:
+    if _OPERATOR.search(written):
+        return "Podman 4.3 takes only ${NAME}, ${NAME:-default} and ${NAME:+other}"
+    return "the file does not determine which image this is; give the ARG a default above the FROM"
 
 
 def _downloads(one: Instruction, own: bool) -> Iterator[Found]:

@@ -25,6 +25,13 @@ INSTRUCTIONS = {
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER",
     "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
 }  # fmt: skip
+FLAGS = {
+    "FROM": ("--platform",),
+    "RUN": ("--mount",),
+    "COPY": ("--from", "--chown", "--chmod"),
+    "ADD": ("--chown", "--chmod"),
+    "HEALTHCHECK": ("--interval", "--timeout", "--start-period", "--retries"),
+}
 NEVER_TRIGGERED = ("FROM", "MAINTAINER", "ONBUILD")  # buildah's own rule for ONBUILD
 PLATFORM_ARGUMENTS = frozenset(
     f"{side}{part}" for side in ("TARGET", "BUILD") for part in ("PLATFORM", "OS", "ARCH", "VARIANT")
@@ -41,6 +48,7 @@ _ESCAPE = re.compile(r"#[ \t]*escape[ \t]*=(.*)", re.IGNORECASE | re.ASCII)
 _SYNTAX = re.compile(r"#[ \t]*syntax[ \t]*=", re.IGNORECASE | re.ASCII)
 _FLAG = re.compile(r"(--\S*)\s*")
 _FLAG_FORM = re.compile(r"--[a-z][a-z-]*=[!#-&(-\[\]-~]+")  # no quotes, no backslash, no second alphabet
+_SWITCH = re.compile(r"--[a-z][a-z-]*")
 _HEREDOC = re.compile(r"(?:^|\s)\d*<<-?[\"']?[A-Za-z_]")
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 _ARGUMENT = re.compile(rf"""({_NAME})(?:=("[^"'\\`]*"|'[^"'\\`]*'|[^\s"'\\`]*))?(?:\s+|\Z)""")
@@ -191,7 +199,7 @@ def _instruction(line: int, text: str, onbuild: bool = False) -> Instruction:
     if not (keyword.isascii() and keyword.upper() in INSTRUCTIONS):  # upper() makes ASCII of look-alikes
         raise wrong(line, "instruction", f"{excerpt(keyword)} is no instruction")
     keyword = keyword.upper()
-    flags, rest = _flags(line, rest.rstrip())
+    flags, rest = _flags(line, keyword, rest.rstrip())
     if not rest:
         raise wrong(line, "arguments", f"{keyword} has no arguments")
     if keyword in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
@@ -205,7 +213,7 @@ def _instruction(line: int, text: str, onbuild: bool = False) -> Instruction:
     return _instruction(line, rest, onbuild=True)
 
 
-def _flags(line: int, text: str) -> tuple[list[str], str]:
+def _flags(line: int, keyword: str, text: str) -> tuple[list[str], str]:
     """The flags before an instruction's arguments, and the arguments."""
     flags, end = [], 0
     while found := _FLAG.match(text, end):
@@ -213,6 +221,8 @@ def _flags(line: int, text: str) -> tuple[list[str], str]:
         flags.append(found[1])
         if found[1] == "--":  # ends the flags
             break
+        if _SWITCH.fullmatch(found[1]) and found[1] not in FLAGS.get(keyword, ()):
+            raise wrong(line, "flag", f"{keyword} takes no {excerpt(found[1])}")
         if not _FLAG_FORM.fullmatch(found[1]):
             raise wrong(line, "flag", f"{excerpt(found[1])}: a flag is --name=value in plain characters")
     return flags, text[end:]

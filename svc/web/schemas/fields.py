@@ -13,6 +13,7 @@ from marshmallow import ValidationError, fields, validate
 
 from svc.db.ids import ALPHABET, LENGTH
 from svc.limits import (
+    ARGUMENT_NAME,
     ENV_NAME,
     ENV_VALUE_MAX,
     EXEC_ARG_COST,
@@ -219,10 +220,18 @@ def network_field() -> Slug:
 
 
 class VariableName(fields.String):
-    """The name of an environment variable."""
+    """The name of an environment variable, as container engines take it."""
+
+    pattern, rule = ENV_NAME, "Use A-Z, a-z, 0-9, _, . and -, at most 128; begin with a letter or _."
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(validate=matching(ENV_NAME, "Use A-Z, a-z, 0-9 and _, at most 64."), **options)
+        super().__init__(validate=matching(self.pattern, self.rule), **options)
+
+
+class ArgumentName(VariableName):
+    """The name of an ARG of a Dockerfile."""
+
+    pattern, rule = ARGUMENT_NAME, "Use A-Z, a-z, 0-9 and _, at most 64."
 
 
 def variable_value(**options: Any) -> Raw:

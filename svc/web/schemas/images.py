@@ -16,7 +16,7 @@ from svc.limits import (
     REGISTRY_PATH,
 )
 from svc.web.schemas.errors import ErrorAction, RecordWarning
-from svc.web.schemas.fields import Flag, SecretBytes, duplicates, matching
+from svc.web.schemas.fields import ArgumentName, Flag, SecretBytes, duplicates, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
 from svc.web.schemas.pages import ListQuery, list_of, page_of, status_field
@@ -132,11 +132,17 @@ class BuildSecret(Schema):
     value = SecretBytes(required=True)
 
 
+class BuildArgument(Variable):
+    """The value of an ARG."""
+
+    name = ArgumentName(required=True)
+
+
 class BuildRequest(Schema):
     """The values of a Dockerfile's ARGs and secrets, each name once."""
 
     build_args = fields.List(
-        fields.Nested(Variable), load_default=list, validate=validate.Length(max=BUILD_ARGS_MAX)
+        fields.Nested(BuildArgument), load_default=list, validate=validate.Length(max=BUILD_ARGS_MAX)
     )
 
     secrets = fields.List(

@@ -59,9 +59,10 @@ def containers() -> list[str]:
 
 def test_output_and_code_are_the_commands(line: Line, alice: Call) -> None:
     before, kept = names(alice), containers()
-    script = "echo out; echo err >&2; echo $MODE; exit 7"
-    code, out, err = result(line("--rm --quiet --env MODE=batch", "sh", "-c", script))
-    assert (code, out, err) == (7, b"out\nbatch\n", b"err\n")
+    script = "echo out; echo err >&2; echo $MODE; tr '\\0' '\\n' </proc/$$/environ | grep ^disc; exit 7"
+    options = "--rm --quiet --env MODE=batch --env discovery.type=single-node"
+    code, out, err = result(line(options, "sh", "-c", script))
+    assert (code, out, err) == (7, b"out\nbatch\ndiscovery.type=single-node\n", b"err\n")
     code, out, err = result(line("--rm --quiet --json", "sh", "-c", script))
     record = json.loads(out)
     assert (code, record["exit_code"], record["status"], err) == (7, 7, "stopped", b"out\n\nerr\n")

@@ -42,6 +42,12 @@ REQUESTED = {"name": "new", "template": "base"}
         ({"display_name": "a\x1b[31m"}, "display_name", "invalid"),
         ({"display_name": "a" * 129}, "display_name", "invalid"),
         ({"env": [{"name": "A=B", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": "1a", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": ".a", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": "-a", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": "a b", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": "a\n", "value": ""}]}, "env.0.name", "invalid"),
+        ({"env": [{"name": "a" * 129, "value": ""}]}, "env.0.name", "invalid"),
         ({"env": [{"name": "A", "value": "\0"}]}, "env.0.value", "invalid"),
         ({"env": [{"name": "A"}]}, "env.0.value", "required"),
         ({"env": [{"name": "A", "value": ""}, {"name": "A", "value": ""}]}, "env.1.name", "invalid"),
@@ -55,6 +61,13 @@ def test_bad_values(listeners: Any, lab: str, change: dict[str, Any], field: str
     error = checked(response, 422, "validation_failed")
     assert (error["fields"][0]["field"], error["fields"][0]["code"]) == (field, code)
     assert listeners.far.verbs() == []
+
+
+@pytest.mark.parametrize("name", ["discovery.type", "my-var", "_", "spring.main.banner-mode", "a" * 128])
+def test_names_of_variables_that_engines_take(listeners: Any, lab: str, name: str) -> None:
+    request = REQUESTED | {"env": [{"name": name, "value": "1"}], "name": "BAD"}
+    error = checked(listeners.ask("ada", "POST", "/api/workspaces", json=request), 422, "validation_failed")
+    assert [row["field"] for row in error["fields"]] == ["name"]
 
 
 def test_missing_keys_are_all_named(listeners: Any) -> None:

@@ -104,7 +104,8 @@ OFF = "registry_not_allowed"
         ("FROM evil.example/a:1", OFF),
         ("FROM r.example.evil/a:1", OFF),
         ("ARG I=evil.example/a\nFROM $I", OFF),
-        ("ARG I\nFROM $I", OFF),
+        ("ARG I\nFROM $I", "image_undetermined"),
+        ("ARG I\nFROM ${I:?}", "image_undetermined"),
         ("FROM ${I:-evil.example/a}", OFF),
         ("FROM debian:12", "image_ref"),
         ("FROM library/debian", "image_ref"),
@@ -120,11 +121,11 @@ OFF = "registry_not_allowed"
         ("FROM containers-storage:r.example/a", "image_ref"),
         ("FROM docker://r.example/a", "image_ref"),
         (BASE + "COPY --from=evil.example/a /x /y", OFF),
-        (BASE + "COPY --from=$A /x /y", OFF),
+        (BASE + "COPY --from=$A /x /y", "variable"),
         (BASE + "COPY --from=r.example/a --from=evil.example/a /x /y", OFF),
         (BASE + "COPY --from=0 /x /y", "image_ref"),
         (BASE + "COPY --from=later /x /y\nFROM r.example/b AS later", "image_ref"),
-        ("FROM r.example/a AS Build\nFROM scratch\nCOPY --from=build /x /y", "image_ref"),
+        ("FROM r.example/a AS Build\nFROM scratch\nCOPY --from=build /x /y", "stage_name"),
         ("FROM r.example/a AS b\nFROM scratch\nCOPY --from=00 /x /y", "image_ref"),
         ("FROM r.example/a AS b\nFROM scratch\nONBUILD COPY --from=b /x /y", "image_ref"),
         (BASE + "ADD http://127.0.0.1:631/ /x", "add_url"),
@@ -154,13 +155,52 @@ def test_hostile_files_do_not(text: str, code: str | None) -> None:
             require(parse(text.encode()), own=False, allows=allows)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("FROM r.example/a AS BuildStage\nFROM scratch\nCOPY --from=buildstage /x /y",
+         "line 3: buildstage: the stage is named BuildStage; Podman compares letter by letter"),
+        (BASE + "COPY --from=$STAGE /x /y",
+         "line 2: $STAGE: Podman 4.3 takes no variable here; write the name itself"),
+        ("ARG IMG\nFROM ${IMG:?}",
+         "line 2: ${IMG:?}: Podman 4.3 takes only ${NAME}, ${NAME:-default} and ${NAME:+other}"),
+        ("ARG IMG=r.example/a\nFROM ${IMG%:*}",
+         "line 2: ${IMG%:*}: Podman 4.3 takes only ${NAME}, ${NAME:-default} and ${NAME:+other}"),
+        ("ARG IMG\nFROM $IMG",
+         "line 2: $IMG: the file does not determine which image this is;"
+         " give the ARG a default above the FROM"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_no_image_says_what_to_write(text: str, message: str) -> None:
+    (found,) = refusals(parse(text.encode()), own=False, allows=allows)
+    assert found["message"] == message
+    with pytest.raises(ValidationFailed, match="line") as caught:
+        require(parse(text.encode()), own=True, allows=allows)
+    assert "administrator" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("COPY --link a b", "line 2: COPY takes no --link"),
+        ("COPY --parents a b", "line 2: COPY takes no --parents"),
+        ("ADD --keep-git-dir a b", "line 2: ADD takes no --keep-git-dir"),
+        ("COPY --from a b", "line 2: --from: a flag is --name=value in plain characters"),
+    ],
+)
+def test_a_flag_without_a_value(text: str, message: str) -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        parse((BASE + text).encode())
+    assert caught.value.fields[0]["message"] == message
+
+
 def test_ones_own_file_may_mount_and_download() -> None:
     text = BASE + "RUN --mount=type=cache,target=/c x\nADD https://x.example/y /y\nADD $U /x\n"
     assert found_in(text) == ["mount", "add_url", "add_url"]
     assert found_in(text, own=True) == []
     mount = "RUN --mount=type=bind,from={},target=/x y\n"
     assert found_in(BASE + mount.format("evil.example/a"), own=True) == [OFF]
-    assert found_in(BASE + mount.format("$A"), own=True) == ["mount", OFF]
+    assert found_in(BASE + mount.format("$A"), own=True) == ["mount", "variable"]
     assert found_in("FROM r.example/a AS b\nFROM scratch\n" + mount.format("b"), own=True) == []
     assert found_in("# syntax=x\n" + BASE, own=True) == ["syntax"]
 

@@ -63,7 +63,14 @@ def test_the_arguments_of_a_build(listeners: Any, people: Any) -> None:
         listed = [{"name": name, "value": value} for name, value in given]
         return listeners.ask("ada", "POST", path, json={"build_args": listed})
 
-    for wrong in ([("A", "1"), ("A", "2")], [("1", "x")], [("A", "\0")], [("B", "1")], [("A", "x" * 5000)]):
+    for wrong in (
+        [("A", "1"), ("A", "2")],
+        [("1", "x")],
+        [("a.b", "x")],
+        [("A", "\0")],
+        [("B", "1")],
+        [("A", "x" * 5000)],
+    ):
         checked(build(*wrong), 422, "validation_failed")
     checked(build(*((f"A{number}", "x" * 4000) for number in range(5))), 422, "validation_failed")
     assert build(("A", "-- $x 1")).status_code == 202

@@ -6,7 +6,7 @@ const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
 const FACTORS = { b: 1, k: KIB, m: MIB, g: GIGA, t: 2 ** 40 };
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const WRONG_SLUG = 'Use a-z, 0-9 and - (inside), at most 63.';
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const RESERVED = ['capacity', 'check', 'recommend', 'setup'];
 export const UNLIMITED = 'unlimited';
 
@@ -84,7 +84,7 @@ export function problemOfName(name, taken) {
 function checkRows({ env, ports, network }, wrong) {
   if (network && !SLUG.test(network)) wrong.set('network', WRONG_SLUG);
   env.forEach(({ name }, at) => {
-    if (!VARIABLE.test(name)) wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9 and _, at most 64.');
+    if (!VARIABLE.test(name)) wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9, _, . and -, at most 128; begin with a letter or _.');
     else if (env.findIndex(other => other.name === name) < at) wrong.set(`env.${at}.name`, `${name} is listed twice.`);
   });
   ports.forEach(({ name, container_port: number }, at) => {
