@@ -31,7 +31,7 @@ from svc.log import log
 from svc.server import confinement, ending
 from svc.server.confinement import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, prctl
 from svc.server.heartbeat import CHECK_S, Heartbeat
-from svc.server.restart import UNUSABLE, Child, reap
+from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING, UNUSABLE, Child, reap
 from svc.settings import Settings
 
 UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(
@@ -80,7 +80,21 @@ class Parent:
             if any(child.exit_code == UNUSABLE for child in self.children):
                 self._stop()
                 return UNUSABLE  # the supervisor finds out why, and says it
+            if self._serves_nobody():
+                self._stop()
+                return NOT_SERVING
         return self._stop()
+
+    def _serves_nobody(self) -> bool:
+        """Whether a listener ended EARLY_ENDS_MAX times right after its start, and none has ever worked."""
+        listeners = [
+            (role.heartbeat, child.early_ends)
+            for role, child in zip(self.roles, self.children, strict=True)
+            if role.heartbeat
+        ]
+        if not any(ends >= EARLY_ENDS_MAX for _, ends in listeners):
+            return False
+        return not any(heartbeat.has_ever_beaten() for heartbeat, _ in listeners)
 
     def _wait(self, seconds: float) -> None:
         """Wait for a signal, the end of a child among them, and no longer than that."""

@@ -485,6 +485,11 @@ class Settings:
             raise AttributeError(name) from None
         return resolved.value
 
+    def anchor_database(self, path: str) -> None:
+        """Give the database this absolute path, of the same source: the working directory will change."""
+        former = self.resolved["SVC_DB"]
+        self.resolved["SVC_DB"] = Resolved(former.setting, former.source, path, 0, None)
+
     def is_valid(self, name: str) -> bool:
         """Whether the setting has a usable value."""
         return self.resolved[name].fault is None

@@ -22,6 +22,7 @@ class Heartbeat:
         self.pid = 0
         self.silent = 0
         self.checked_at = 0.0
+        self.has_beaten = False
 
     def beat(self) -> None:
         """In the listener: record that its main thread works."""
@@ -41,5 +42,13 @@ class Heartbeat:
         except BlockingIOError:
             self.silent += 1
         else:
-            self.silent = 0
+            self.silent, self.has_beaten = 0, True
         return self.silent >= SILENT_MAX
+
+    def has_ever_beaten(self) -> bool:
+        """In the parent: whether any process of this listener has worked so far."""
+        if not self.has_beaten:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self.descriptor)
+                self.has_beaten = True
+        return self.has_beaten

@@ -14,6 +14,10 @@ STEADY_S = 10.0  # a child that ran for so long starts again without delay
 # Exit status of a child that cannot use the database, and of a parent that gives up for it: to start it again
 # would not help.
 UNUSABLE = os.EX_CONFIG
+# Exit status of an app parent none of whose listeners has ever worked. After so many ends in a row, each
+# right after its start, the next one would end too. Their delays add up to three seconds.
+NOT_SERVING = os.EX_UNAVAILABLE
+EARLY_ENDS_MAX = 6
 
 
 class Child:
@@ -27,6 +31,7 @@ class Child:
         self.started = 0.0
         self.backoff_s = 0.0
         self.not_before = 0.0
+        self.early_ends = 0  # in a row, each before STEADY_S
         self.exit_code = 0  # of the process that ended last
 
     def ensure(self) -> None:
@@ -38,8 +43,9 @@ class Child:
     def ended(self, status: int) -> None:
         """Record its end; the delay doubles each time that it ran for less than STEADY_S."""
         if time.monotonic() - self.started > STEADY_S:
-            self.backoff_s = 0.0
+            self.backoff_s, self.early_ends = 0.0, 0
         else:
+            self.early_ends += 1
             self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
         self.not_before = time.monotonic() + self.backoff_s
         self.exit_code = os.waitstatus_to_exitcode(status)

@@ -30,7 +30,7 @@ from svc.log import log
 from svc.server import children, ending, listeners, outbound, surroundings, systemd
 from svc.server.output import of_supervisor
 from svc.server.ping import PAIR, Ping
-from svc.server.restart import UNUSABLE, Child, reap
+from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING, UNUSABLE, Child, reap
 from svc.settings import Settings
 
 CHECK_S = 30.0  # for the check of the database at a start; it takes much less
@@ -163,6 +163,7 @@ class Supervisor:
             reap(self.children)
             if self.children[-1].exit_code == UNUSABLE and not self.stopping:
                 self._app_gave_up()
+            self._require_serving()
         return self._stop()
 
     def _app_gave_up(self) -> None:
@@ -173,6 +174,18 @@ class Supervisor:
         except SvcError:
             self._stop()
             raise
+
+    def _require_serving(self) -> None:
+        """Stop, and raise, when no start of the app has led to one answer: the next one would not either."""
+        app = self.children[-1]
+        is_hopeless = app.exit_code == NOT_SERVING or app.early_ends >= EARLY_ENDS_MAX
+        if self.stopping or not is_hopeless or both_ready(self.received):
+            return
+        self._stop()
+        raise HostRefused(
+            "the app ends at each start, before it answers anything; the lines above say why",
+            hint="sudo svc admin doctor",
+        )
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if number != signal.SIGCHLD:
@@ -214,6 +227,9 @@ def serve(settings: Settings, dev: bool) -> int:
     restoring.require_none(settings.state_dir, database)
     if dev:
         refuse_foreign_directory(settings)
+    settings.anchor_database(database)
+    os.chdir("/")  # the app has no homes and a /tmp of its own; nor is the mount of the start kept busy
+    if dev:
         _migrate(settings)
     _check_prerequisites(settings, dev)
     # "The supervisor holds the database's lock exclusively for as long as it runs".

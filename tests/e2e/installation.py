@@ -172,7 +172,7 @@ class Service:
                 stdout=log,
                 stderr=log,
                 env=self.env,
-                cwd="/",
+                cwd=self.log.parent,  # below /tmp: as somebody's home, no directory of the app's
                 umask=0o077,  # a hardened root's: users reach the socket all the same
                 start_new_session=True,
             )

@@ -256,6 +256,14 @@ def unusable(file: EnvFile) -> str:
     return file.unusable.text
 
 
+def test_the_database_keeps_its_source_when_its_path_becomes_absolute() -> None:
+    settings = Settings(environ={"SVC_DB": "data/svc.db"}, file={})
+    settings.anchor_database("/srv/data/svc.db")
+    assert settings.db == "/srv/data/svc.db"
+    assert settings.secret_file == "/srv/data/secret.key"
+    assert settings.resolved["SVC_DB"].source == "environment"
+
+
 def test_a_file_that_is_too_long_is_not_used(env: Path) -> None:
     env.write_bytes(b"#" * (64 * 1024 + 1))
     assert "not a regular file" in unusable(read_env_file(str(env)))

@@ -71,6 +71,12 @@ def test_app_processes_hold_nothing_of_each_others_listeners(service: Service) -
     assert 1 <= len(holders) <= 2  # the parent keeps it for the next listener
 
 
+def test_none_keeps_the_directory_of_the_start(service: Service) -> None:
+    """The app has no homes and a /tmp of its own: there its listeners would end at each start."""
+    assert str(service.log).startswith("/tmp/"), "the server was not started in such a directory"
+    assert {os.readlink(f"/proc/{one.pid}/cwd") for one in service.members()} == {"/"}
+
+
 def links(pid: int) -> list[str]:
     """What a process's descriptors lead to."""
     return [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]

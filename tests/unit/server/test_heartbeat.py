@@ -70,6 +70,15 @@ def test_another_process_begins_anew(beats: Heartbeat, clock: list[float]) -> No
     assert looks(beats, clock, 1, PID + 1) == [True]
 
 
+def test_whether_any_process_has_worked_is_remembered(beats: Heartbeat, clock: list[float]) -> None:
+    assert not beats.has_ever_beaten()
+    beats.beat()
+    assert beats.has_ever_beaten()
+    assert beats.has_ever_beaten()
+    looks(beats, clock, 3)
+    assert beats.has_ever_beaten()
+
+
 def test_a_listener_never_waits_to_say_it(beats: Heartbeat) -> None:
     os.eventfd_write(beats.descriptor, 2**64 - 2)
     beats.beat()

@@ -34,12 +34,14 @@ def test_the_delay_doubles_up_to_a_limit_and_ends_with_a_steady_run(clock: list[
         child.ensure()
         assert child.pid == 0, "started before its delay was over"
         clock[0] = child.not_before
+    assert child.early_ends == 8
     assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     child.ensure()
     clock[0] += restart.STEADY_S + 1
     child.ended(0)
     child.ensure()
     assert starts[-1] == clock[0]
+    assert child.early_ends == 0
 
 
 def test_ends_are_recorded_and_strangers_are_reaped() -> None:
