@@ -91,7 +91,7 @@ BUNDLE_MEMBERS_MAX = 4096  # files and directories of one archive
 BUNDLE_MANIFEST_MAX = (
     2 * 1024 * 1024
 )  # read into memory; BUNDLE_MEMBERS_MAX entries with long names take 1.5 MB
-BUNDLE_DOCKERFILE_MAX = 128 * 1024  # as JSON with every character escaped it must fit BODY_MAX
+BUNDLE_DOCKERFILE_MAX = 128 * 1024  # as JSON with every character escaped it must fit DOCUMENT_BODY_MAX
 BUNDLE_PATH_MAX = 255  # bytes of a member's path: the maximum of a plain tar header
 BUNDLE_COMPONENT_MAX = 100  # bytes of one path component: the maximum of a plain tar header
 DISK_RESERVE = 128 * 1024 * 1024  # bytes of the database's disk that uploads leave free
@@ -132,7 +132,12 @@ DOCKERFILE_STAGES_MAX = 100  # the image of each is checked against the registry
 REFUSALS_MAX = 20  # of one Dockerfile, in one reply
 
 # --- HTTP ----------------------------------------------------------------------
-BODY_MAX = 1024 * 1024  # of a JSON body; uploads have their own limits
+BODY_MAX = 64 * 1024  # of a JSON body whose schema has no limit of its own; uploads have their own limits
+CREDENTIALS_BODY_MAX = (
+    4 * 1024
+)  # of a login, which a stranger sends: two passwords with every character escaped
+DOCUMENT_BODY_MAX = 1024 * 1024  # with variables, commands, secrets of a build or a Dockerfile
+BODY_VALUES_LEAST = 2048  # values of a body that are judged one by one, so that each fault has its answer
 EXEC_BODY_MAX = (
     5 * 1024 * 1024
 )  # of `ws exec`: EXEC_COMMAND_BYTES_MAX as JSON, with every second byte escaped

@@ -7,7 +7,7 @@ import sys
 
 from svc.cli import output, transport
 from svc.errors import BadAnswer, FileRefused, OperationInProgress, SvcError, Unreachable
-from svc.limits import ANSWER_WAIT_S, BODY_MAX, LIST_LIMIT_MAX
+from svc.limits import ANSWER_WAIT_S, DOCUMENT_BODY_MAX, LIST_LIMIT_MAX
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -188,7 +188,7 @@ def query(**values: object) -> str:
     return "?" + "&".join(pairs) if pairs else ""
 
 
-def read_file(path: str, most: int = BODY_MAX) -> bytes:
+def read_file(path: str, most: int = DOCUMENT_BODY_MAX) -> bytes:
     """The content of a file of at most `most` bytes, `-` for standard input; raises FileRefused."""
     try:
         if path == "-":

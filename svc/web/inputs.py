@@ -1,7 +1,7 @@
 """Request input: one strict JSON object and one flat query, both loaded through a schema.
 
 Refused: a duplicate key, NaN and numbers beyond a double, nesting over
-JSON_DEPTH_MAX, lone surrogates, another content type, more than BODY_MAX bytes.
+JSON_DEPTH_MAX, lone surrogates, another content type, more bytes or values than the schema takes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from flask import g, request
 from marshmallow import Schema
 
 from svc.domain import versions
-from svc.errors import InvalidJson, InvalidRequest, TooLarge
-from svc.limits import BODY_MAX, JSON_DEPTH_MAX
-from svc.web.schemas.loading import load, refusal
+from svc.errors import InvalidJson, InvalidRequest, TooLarge, ValidationFailed
+from svc.limits import BODY_MAX, BODY_VALUES_LEAST, JSON_DEPTH_MAX
+from svc.web.schemas.loading import load, members_most, refusal
 from svc_helper.wire import strict_json
 
 QUERIES_KEPT, QUERY_KEPT = 512, 256  # cached queries, and the most bytes of one
@@ -38,7 +38,8 @@ def body(schema: Schema) -> dict[str, Any]:
         raise too_large()
     if data and request.mimetype != "application/json":
         raise InvalidJson(f"the body is {request.mimetype or 'untyped'}, not application/json")
-    return load(schema, parse_object(data, getattr(schema, "brackets_max", None)) if data else {})
+    brackets_max = getattr(schema, "brackets_max", None)
+    return load(schema, parse_object(data, members_max(schema), brackets_max) if data else {})
 
 
 def body_max(schema: Schema | None) -> int:
@@ -108,9 +109,21 @@ def refuse_query() -> None:
         raise refusal([{"field": key, "code": "unknown_key", "message": "Unknown field."} for key in keys])
 
 
-def parse_object(data: bytes, brackets_max: int | None = None) -> dict[str, Any]:
-    """The strict JSON object in a body; raises InvalidJson, whose message has none of the content."""
+def parse_object(data: bytes, members_max: int, brackets_max: int | None = None) -> dict[str, Any]:
+    """The strict JSON object in a body or message, with at most so many values.
+
+    Raises InvalidJson, whose message has none of the content, and ValidationFailed for more values.
+    """
     try:
-        return strict_json.load_object(data, depth_max=JSON_DEPTH_MAX, brackets_max=brackets_max)
+        return strict_json.load_object(
+            data, depth_max=JSON_DEPTH_MAX, brackets_max=brackets_max, members_max=members_max
+        )
+    except strict_json.TooMany as error:
+        raise ValidationFailed(f"the body {error}") from None
     except strict_json.Malformed as error:
         raise InvalidJson(f"the body {error}") from None
+
+
+def members_max(schema: Schema) -> int:
+    """The most values of a body: twice those of a valid one, since an empty list counts, or a few."""
+    return max(2 * members_most(schema), BODY_VALUES_LEAST)

@@ -142,7 +142,7 @@ def _first(channel: Channel) -> dict[str, Any]:
     until = time.monotonic() + READING_S
     while True:
         for kind, content in () if channel.is_full else channel.messages():
-            found = inputs.parse_object(content) if kind == TEXT else {}
+            found = _start(content) if kind == TEXT else {}
             if found.pop("type", "") != "start":
                 raise Broken(BAD_MESSAGE, "the first message is start")
             channel.receiver.most = INPUT_MAX
@@ -151,6 +151,10 @@ def _first(channel: Channel) -> dict[str, Any]:
             raise EngineTimeout(f"no command came within {READING_S} seconds")
         channel.wait(select.POLLOUT if channel.is_full else select.POLLIN, 1.0)
         channel.flush()
+
+
+def _start(content: bytes) -> dict[str, Any]:
+    return inputs.parse_object(content, inputs.members_max(_START), _START.brackets_max)
 
 
 class _Piping:
@@ -191,7 +195,7 @@ class _Piping:
             came = True
             if kind == BINARY and not self.input_ended:
                 self.input += content
-            elif kind == TEXT and inputs.parse_object(content) == {"type": "eof"}:
+            elif kind == TEXT and inputs.parse_object(content, 1) == {"type": "eof"}:
                 self.input_ended = True
             else:
                 raise Broken(BAD_MESSAGE, "no such message")

@@ -8,6 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from svc.domain.accounts.passwords import RAW_BYTES_MAX
+from svc.limits import CREDENTIALS_BODY_MAX
 from svc.web.schemas.pages import page_of
 
 
@@ -30,6 +31,8 @@ class Secret(fields.String):
 
 class Credentials(Schema):
     """A user name and the service password (not the Linux one)."""
+
+    body_max = CREDENTIALS_BODY_MAX
 
     username = Secret()
     password = Secret(metadata={"format": "password"})

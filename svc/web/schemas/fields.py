@@ -169,6 +169,8 @@ class SecretBytes(fields.Field):
 class ExecCommand(fields.List):
     """A command as the kernel takes it: any number of words, within its limits for each and for all."""
 
+    items_max = EXEC_COMMAND_BYTES_MAX // EXEC_ARG_COST
+
     def __init__(self, **options: Any) -> None:
         super().__init__(fields.String(), **options)
 

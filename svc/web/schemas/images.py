@@ -12,6 +12,7 @@ from svc.limits import (
     BUILD_SECRET_ID,
     BUILD_SECRETS_BYTES_MAX,
     BUILD_SECRETS_MAX,
+    DOCUMENT_BODY_MAX,
     REGISTRY_HOST,
     REGISTRY_PATH,
 )
@@ -140,6 +141,8 @@ class BuildArgument(Variable):
 
 class BuildRequest(Schema):
     """The values of a Dockerfile's ARGs and secrets, each name once."""
+
+    body_max = DOCUMENT_BODY_MAX
 
     build_args = fields.List(
         fields.Nested(BuildArgument), load_default=list, validate=validate.Length(max=BUILD_ARGS_MAX)

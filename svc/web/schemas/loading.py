@@ -1,18 +1,25 @@
-"""Load a value through a schema, for the API, bundles and `svc admin`; without Flask."""
+"""Load a value through a schema, for the API, bundles and `svc admin`; without Flask.
+
+marshmallow judges every key and every item before the length of a list. So a walk along the schema comes
+first: it refuses long lists and many unknown keys without a look into them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from itertools import islice
 from typing import Any
 
-from marshmallow import RAISE, Schema, ValidationError, fields
+from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
 from svc.errors import ValidationFailed, spoken
 
 NAMED_MAX = 3  # fields in the message of an error
 FIELDS_MAX = 32  # errors in one answer, which otherwise has five times the size of the request
 NAME_MAX = 200  # of a field, which the sender may have invented
+KEY_MAX = 64  # of an unknown key for which a known one is looked for
 UNKNOWN = "Unknown field."
 _CODES = {
     "Missing data for required field.": "required",
@@ -23,6 +30,8 @@ _CODES = {
 
 def load(schema: Schema, untrusted: Mapping[str, Any], within: str = "") -> dict[str, Any]:
     """The loaded value; raises ValidationFailed, whose field names begin with `within`."""
+    if out_of_bounds := list(islice(_out_of_bounds(schema, untrusted, within), FIELDS_MAX)):
+        raise refusal(out_of_bounds)
     try:
         loaded: dict[str, Any] = schema.load(untrusted, unknown=RAISE)
     except ValidationError as error:
@@ -32,6 +41,60 @@ def load(schema: Schema, untrusted: Mapping[str, Any], within: str = "") -> dict
                 field["message"] = _unknown(schema, field["field"].removeprefix(f"{within}."), field["field"])
         raise refusal(found) from None
     return loaded
+
+
+@cache
+def members_most(schema: Schema) -> int:
+    """The most members that all lists and objects of a value of this schema have together.
+
+    Raises TypeError for a list without a greatest length, and for an object with any keys.
+    """
+    return sum(_members_of(field, name) for name, field in schema.fields.items()) or 1
+
+
+def _members_of(field: fields.Field[Any], name: str) -> int:
+    if isinstance(field, fields.List):
+        length = _length_of(field)
+        most = getattr(field, "items_max", length.max if length else None)
+        if most is None:
+            raise TypeError(f"{name}: a list of a request has a greatest length")
+        return 1 + int(most) * _members_of(field.inner, name)
+    if isinstance(field, fields.Dict):
+        raise TypeError(f"{name}: an object of a request has keys of a schema")
+    return 1 + members_most(field.schema) if isinstance(field, fields.Nested) else 1
+
+
+def _length_of(field: fields.List[Any]) -> validate.Length | None:
+    """The rule for the length of a list."""
+    return next((rule for rule in field.validators if isinstance(rule, validate.Length)), None)
+
+
+def _out_of_bounds(schema: Schema, untrusted: Any, path: str) -> Iterator[dict[str, str]]:
+    """The faults of lists that are too long, and of objects with too many unknown keys."""
+    if not isinstance(untrusted, Mapping):
+        return
+    known = {field.data_key or name: field for name, field in schema.load_fields.items()}
+    unknown = list(islice((key for key in untrusted if key not in known), FIELDS_MAX + 1))
+    if len(unknown) > FIELDS_MAX:
+        yield from _flat({key: [UNKNOWN] for key in unknown}, path)
+    for key, field in known.items():
+        yield from _too_long(field, untrusted.get(key), f"{path}.{key}" if path else key)
+
+
+def _too_long(field: fields.Field[Any], untrusted: Any, path: str) -> Iterator[dict[str, str]]:
+    if isinstance(field, fields.Nested):
+        yield from _out_of_bounds(field.schema, untrusted, path)
+    if not isinstance(field, fields.List) or not isinstance(untrusted, list):
+        return
+    try:
+        if length := _length_of(field):
+            length(untrusted)
+    except ValidationError as error:
+        yield from _flat(error.messages, path)
+        return
+    if (schema := _nested(field)) is not None:
+        for number, item in enumerate(untrusted):
+            yield from _out_of_bounds(schema, item, f"{path}.{number}")
 
 
 def refusal(invalid: list[dict[str, str]]) -> ValidationFailed:
@@ -47,6 +110,8 @@ def refusal(invalid: list[dict[str, str]]) -> ValidationFailed:
 def _unknown(schema: Schema, path: str, full: str) -> str:
     """The message for an unknown key: with the known one that was probably meant, also a nested one."""
     *parents, key = path.split(".")
+    if len(key) > KEY_MAX:
+        return UNKNOWN
     for parent in parents:
         if not parent.isdigit():
             schema = _nested(schema.fields.get(parent)) or Schema()

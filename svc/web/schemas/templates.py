@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX, REVISION_MAX
+from svc.limits import BUNDLE_DOCKERFILE_MAX, DOCUMENT_BODY_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX, REVISION_MAX
 from svc.web.schemas.fields import (
     Flag,
     QueryFlag,
@@ -70,6 +70,8 @@ class TemplateVariable(Schema):
 class TemplatePatch(WithEnv, WithParts):
     """The changes of a template; enable and disable change its `status`."""
 
+    body_max = DOCUMENT_BODY_MAX
+
     name = Slug(RESERVED, "tpl")
     description = Text(DESCRIPTION_MAX)
     source = fields.Nested(SourceChange)
@@ -112,6 +114,8 @@ class TemplateEnable(Schema):
 
 class DockerfileText(Schema):
     """The new Dockerfile of a template."""
+
+    body_max = DOCUMENT_BODY_MAX
 
     dockerfile = dockerfile_text(required=True)
 

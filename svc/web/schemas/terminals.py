@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from svc.limits import JSON_DEPTH_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX
+from svc.limits import DOCUMENT_BODY_MAX, JSON_DEPTH_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX
 from svc.web.schemas.fields import Command, QueryNumber, Whole, matching
 from svc_helper.wire import strict_json
 
@@ -32,6 +32,8 @@ class QueryCommand(fields.String):
 
 class TerminalOpen(Schema):
     """A new terminal."""
+
+    body_max = DOCUMENT_BODY_MAX
 
     cols = Whole(1, TERMINAL_SIDE_MAX, load_default=COLS)
     rows = Whole(1, TERMINAL_SIDE_MAX, load_default=ROWS)

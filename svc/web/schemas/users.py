@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from svc.limits import DISPLAY_NAME_MAX
+from svc.limits import CREDENTIALS_BODY_MAX, DISPLAY_NAME_MAX
 from svc.web.schemas.auth import Secret
 from svc.web.schemas.fields import Flag, Slug, Text
 from svc.web.schemas.licence import Notice
@@ -48,6 +48,8 @@ class UserPatch(Schema):
 
 class PasswordChange(Schema):
     """The current service password and the new one."""
+
+    body_max = CREDENTIALS_BODY_MAX
 
     current_password = Secret(metadata={"format": "password"})
     password = Secret(metadata={"format": "password"})

@@ -13,6 +13,7 @@ from svc.limits import (
     ACCESS_OWNER,
     DELETE_AFTER_S,
     DISPLAY_NAME_MAX,
+    DOCUMENT_BODY_MAX,
     EXEC_BODY_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
@@ -51,6 +52,8 @@ class WorkspaceQuery(ListQuery):
 
 class WorkspacePatch(WithEnv):
     """The changes of a stopped workspace, at least one."""
+
+    body_max = DOCUMENT_BODY_MAX
 
     name = Slug(RESERVED, "ws")
     display_name = Text(DISPLAY_NAME_MAX)

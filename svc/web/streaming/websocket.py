@@ -24,6 +24,7 @@ from svc_helper.wire import strict_json
 
 KEY = "svc.upgrade"  # of the environ
 MESSAGE_MAX = 64 * 1024
+CONTROL_MEMBERS_MAX = 64
 CONTROL_DEPTH_MAX = 4  # of the JSON in a text message
 FRAMES_AT_ONCE = 64  # of one client; then others on the loop have their turn
 PING_S, SILENCE_S = 20.0, 70.0
@@ -156,6 +157,6 @@ class WebSocketStream(Stream):
 
 def _object(content: bytes) -> dict[str, Any]:
     try:
-        return strict_json.load_object(content, depth_max=CONTROL_DEPTH_MAX)
+        return strict_json.load_object(content, depth_max=CONTROL_DEPTH_MAX, members_max=CONTROL_MEMBERS_MAX)
     except strict_json.Malformed as error:
         raise Broken(BAD_MESSAGE, f"the message {error}") from None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marshmallow import fields
 from unit.serving import checked
 
 from svc import limits
-from svc.errors import InvalidJson
-from svc.web import inputs
+from svc.errors import InvalidJson, ValidationFailed
+from svc.settings import Settings
+from svc.web import access, app, inputs
 from svc.web.schemas import loading
 
 
@@ -47,9 +51,9 @@ def test_bad_content_type(listeners: Any) -> None:
 
 
 def test_too_large_a_body(listeners: Any) -> None:
-    data = b'{"name": "' + b"a" * limits.BODY_MAX + b'"}'
+    data = b'{"name": "' + b"a" * limits.DOCUMENT_BODY_MAX + b'"}'
     error = checked(post(listeners, "/api/workspaces", data), 413, "too_large")
-    assert error["details"] == {"limit": limits.BODY_MAX}
+    assert error["details"] == {"limit": limits.DOCUMENT_BODY_MAX}
 
 
 @pytest.mark.parametrize(
@@ -82,13 +86,13 @@ def test_what_is_json_is_read_as_json(value: Any) -> None:
         text.encode()
     except UnicodeEncodeError:
         return
-    assert inputs.parse_object(text.encode()) == {"key": value}
+    assert inputs.parse_object(text.encode(), 10_000) == {"key": value}
 
 
 @given(st.binary(max_size=200))
 def test_nothing_else_than_invalid_json_comes_out_of_garbage(data: bytes) -> None:
     try:
-        assert isinstance(inputs.parse_object(data), dict)
+        assert isinstance(inputs.parse_object(data, 10_000), dict)
     except InvalidJson:
         pass
 
@@ -100,15 +104,15 @@ def test_nothing_else_than_invalid_json_comes_out_of_garbage(data: bytes) -> Non
 )
 def test_strings_without_an_end_take_no_time(data: bytes) -> None:
     began = time.process_time()
-    with pytest.raises(InvalidJson):
-        inputs.parse_object(data)
+    with pytest.raises((InvalidJson, ValidationFailed)):
+        inputs.parse_object(data, 10_000)
     assert time.process_time() - began < 2
 
 
 def test_a_thousand_mistakes_are_not_all_told(listeners: Any) -> None:
     body = json.dumps({f"key{number}": 1 for number in range(1000)})
     error = checked(
-        listeners.ask(None, "POST", "/api/auth/login", data=body, content_type="application/json"),
+        listeners.ask("ada", "POST", "/api/workspaces", data=body, content_type="application/json"),
         422,
         "validation_failed",
     )
@@ -117,8 +121,63 @@ def test_a_thousand_mistakes_are_not_all_told(listeners: Any) -> None:
 
 
 def test_depth_counts_brackets_outside_strings_only() -> None:
-    assert inputs.parse_object(b'{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}')
-    assert inputs.parse_object(b'{"a": "\\"' + b"[" * 99 + b'"}')
-    assert inputs.parse_object(b'{"a":' * 31 + b"{}" + b"}" * 31)
+    assert inputs.parse_object(b'{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}', 100)
+    assert inputs.parse_object(b'{"a": "\\"' + b"[" * 99 + b'"}', 100)
+    assert inputs.parse_object(b'{"a":' * 31 + b"{}" + b"}" * 31, 100)
     with pytest.raises(InvalidJson):
-        inputs.parse_object(b'{"a":' * 32 + b"{}" + b"}" * 32)
+        inputs.parse_object(b'{"a":' * 32 + b"{}" + b"}" * 32, 100)
+
+
+def _bodies() -> dict[str, Any]:
+    settings = Settings(flags={"SVC_DB": "/nonexistent/svc.db"}, environ={}, file={})
+    routes = access.routes_of(app.build(settings, None, listener="tls", dev=True))
+    return {type(route.body).__name__: route.body for route in routes.values() if route.body is not None}
+
+
+BODIES = _bodies()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_every_body_has_a_greatest_number_of_values(name: str) -> None:
+    """A list without a length, and an object with any keys, raise here."""
+    assert loading.members_most(BODIES[name]) < (300_000 if name == "WorkspaceExec" else 10_000)
+
+
+MANY = 100_000
+HOSTILE: dict[str, Callable[[str], Any]] = {
+    "items": lambda listed: {listed: [{"a": 1}] * MANY},
+    "keys": lambda _: {f"k{number}": 1 for number in range(MANY)},
+    "keys of an item": lambda listed: {listed: [{f"k{number}": 1 for number in range(MANY)}]},
+    "long keys": lambda _: {"k" * 30_000 + str(number): 1 for number in range(30)},
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("name", ["Credentials", "TemplateCreate", "WorkspaceCreate", "BuildRequest"])
+def test_a_hundred_thousand_values_are_refused_before_they_are_judged(name: str, kind: str) -> None:
+    schema = BODIES[name]
+    listed = next((one for one, field in schema.fields.items() if isinstance(field, fields.List)), "username")
+    data = json.dumps(HOSTILE[kind](listed)).encode()
+    tracemalloc.start()
+    with pytest.raises(ValidationFailed):
+        loading.load(schema, inputs.parse_object(data, inputs.members_max(schema)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * len(data) + 1_000_000  # the marks of JSON, not its values
+    began = time.process_time()
+    with pytest.raises(ValidationFailed):
+        loading.load(schema, inputs.parse_object(data, inputs.members_max(schema)))
+    assert time.process_time() - began < 0.25  # 0.02 on a quiet host
+
+
+def test_a_list_that_is_too_long_is_answered_by_its_length_alone() -> None:
+    wrong = {"launchers": [{"a": 1}] * 17, "env": [{"name": 5, "value": 1}]}
+    with pytest.raises(ValidationFailed) as caught:
+        loading.load(BODIES["TemplatePatch"], wrong)
+    assert caught.value.message == "launchers: Longer than maximum length 16"
+
+
+def test_a_login_is_read_to_four_kibibytes(listeners: Any) -> None:
+    data = json.dumps({"username": "ada", "password": "x" * limits.CREDENTIALS_BODY_MAX})
+    answer = listeners.ask(None, "POST", "/api/auth/login", data=data, content_type="application/json")
+    assert checked(answer, 413, "too_large")["details"] == {"limit": limits.CREDENTIALS_BODY_MAX}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from svc.domain.templates import bundle_manifests
 from svc.domain.templates.bundle_manifests import Member
 from svc.errors import TooLarge, ValidationFailed
-from svc.limits import BODY_MAX, BUNDLE_DOCKERFILE_MAX, BUNDLE_MANIFEST_MAX, BUNDLE_MEMBERS_MAX
+from svc.limits import BUNDLE_DOCKERFILE_MAX, BUNDLE_MANIFEST_MAX, BUNDLE_MEMBERS_MAX, DOCUMENT_BODY_MAX
 
 SHA = "a" * 64
 MEMBERS = {"context/b": Member(SHA, 3, True), "Dockerfile": Member(SHA, 7, False)}
@@ -162,7 +162,7 @@ def test_as_many_members_as_are_allowed_fit() -> None:
 
 
 def test_a_recipe_of_any_bytes_fits_a_body() -> None:
-    assert len(json.dumps("\x01" * BUNDLE_DOCKERFILE_MAX)) < BODY_MAX
+    assert len(json.dumps("\x01" * BUNDLE_DOCKERFILE_MAX)) < DOCUMENT_BODY_MAX
 
 
 @pytest.mark.parametrize("flood", [b'\\"', b'"', b"\\", b'"\\"', b"[", b"{}", b"1,", b"e\xcc\x81"])
