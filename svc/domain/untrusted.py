@@ -18,6 +18,7 @@ from svc.limits import EXEC_OUTPUT_MAX
 TEXT_MAX = 4096
 SILENT = (EngineTimeout, EngineUnavailable)  # no reply at all: further calls would time out too
 NUMBER_MAX = 2**63 - 1  # the maximum of a database column
+INTEGER_BITS = 128  # of a number that is only compared or converted: a time in ns, an inode's number
 
 
 def _invalid(key: str) -> EngineFailed:
@@ -72,6 +73,24 @@ def get_count(untrusted: Mapping[str, Any], key: str) -> int:
     if value < 0:
         raise _invalid(key)
     return value
+
+
+def get_integer(untrusted: Mapping[str, Any], key: str) -> int:
+    """An integer that may exceed a database column, as ns since 1970 do after April 2262."""
+    value = untrusted.get(key)
+    if type(value) is not int or value.bit_length() > INTEGER_BITS:
+        raise _invalid(key)
+    return value
+
+
+def get_capped(untrusted: Mapping[str, Any], key: str) -> int:
+    """Bytes of a disk: 0 for less, a database column's maximum for more, as some file systems report."""
+    return min(max(0, get_integer(untrusted, key)), NUMBER_MAX)
+
+
+def find_capped(untrusted: Mapping[str, Any], key: str) -> int | None:
+    """The same, or None for a missing or null value."""
+    return None if untrusted.get(key) is None else get_capped(untrusted, key)
 
 
 def get_flag(untrusted: Mapping[str, Any], key: str) -> bool:

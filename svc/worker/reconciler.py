@@ -127,12 +127,13 @@ class Reconciler:
     def _list(self, owner: str, *, ends_agent: bool = False) -> dict[str, Seen]:
         reply = self.helper.call("ctr.list", owner, {"ends_agent": ends_agent}, rid=f"reconcile-{owner}")
         return {
-            untrusted.get_text(container, "id", 64): Seen(
+            container["id"]: Seen(
                 running=container.get("status") == "running",
                 exit_code=untrusted.find_number(container, "exit_code"),
                 oom_killed=container.get("oom_killed") is True,
             )
             for container in untrusted.get_rows(reply, "containers", CONTAINERS_MAX)
+            if type(container.get("id")) is str  # of any length: an id is also what a user has labelled
         }
 
     def watch(self, rows: list[Row], watched: Callable[[int, Row], None]) -> None:

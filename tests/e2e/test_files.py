@@ -208,6 +208,23 @@ def test_a_name_of_any_bytes_goes_round(
     assert not os.listdir(here)
 
 
+def test_a_file_with_an_odd_date(alice: Call, place: Callable[[str], Path]) -> None:
+    """ext4's last second, which is beyond 2^63 ns: neither it nor its neighbours are out of reach."""
+    here, local, late = place("tse-alice"), place("tse-alice"), 15_032_385_535 * 10**9
+    name = f"work/{here.name}"
+    files.put("tse-alice", f"{here.name}/a", b"one")
+    odd = files.put("tse-alice", f"{here.name}/b", b"two")
+    os.utime(odd, ns=(0, late))
+    assert odd.stat().st_mtime_ns == late
+    os.utime(here, ns=(0, late))
+    assert len(must(alice("fs", "ls", name)).out.splitlines()) == 2
+    assert must(alice("fs", "read", f"{name}/b")).out == "two"
+    must(alice("fs", "download", f"{name}/b", str(local / "late")))
+    must(alice("fs", "mv", f"{name}/b", f"{name}/c"))
+    assert "2446" in must(alice("fs", "ls", f"{name}/c")).out
+    must(alice("fs", "archive", name, str(local / "late.tar.gz")))
+
+
 def test_nothing_local_is_overwritten_without_force(alice: Call, place: Callable[[str], Path]) -> None:
     here, home = place("tse-alice"), work("tse-alice").parent
     put("tse-alice", f"{here.name}/kept", b"theirs")

@@ -18,7 +18,7 @@ from typing import Any
 from svc.domain import audit, configuration, long_calls, untrusted
 from svc.domain.files import paths
 from svc.domain.principal import Caller
-from svc.domain.untrusted import NUMBER_MAX
+from svc.domain.untrusted import INTEGER_BITS, NUMBER_MAX
 from svc.errors import (
     AlreadyThere,
     EngineFailed,
@@ -33,6 +33,7 @@ from svc.limits import (
     ARCHIVE_MEMBERS_MAX,
     FILE_READ_MAX,
 )
+from svc.log import log
 
 WORK = "work"
 MOUNTED_AT = "/work"  # "Mounts the file root `work` at `/work`"
@@ -43,7 +44,8 @@ ENTRY_KEYS = 7
 KEPT_MAX = 20  # entries that a removal names as remaining
 ROOT_HINT = "svc fs roots"
 
-Row = tuple[str, str, int, int, int, str | None, str | None]
+Row = tuple[str, str, int, int | None, int, str | None, str | None]
+UNKNOWN: Row = ("", "other", 0, None, 0, None, None)  # as an agent lists what it may not look at
 
 
 def require_root(root: str, *, writing: bool = False) -> None:
@@ -110,7 +112,7 @@ def list_roots(caller: Caller) -> dict[str, Any]:
 
 def _root(name: str, untrusted_reply: Mapping[str, Any]) -> dict[str, Any]:
     path = paths.decode(untrusted.get_text(untrusted_reply, "path", TARGET_MAX))
-    room = {key: untrusted.find_number(untrusted_reply, key) for key in ("free_bytes", "size_bytes")}
+    room = {key: untrusted.find_capped(untrusted_reply, key) for key in ("free_bytes", "size_bytes")}
     return {
         "id": name,
         "path": paths.format_path(path),
@@ -147,14 +149,14 @@ def mkdir(caller: Caller, root: str, path: bytes, *, parents: bool = False) -> d
     """Create a directory, with `parents` missing parents too; returns its entry. Raises AlreadyThere."""
     with audited(caller, "mkdir", root, path, writing=True):
         arguments = {"root": root, "path": paths.encode(path), "parents": parents}
-        return _own_entry(caller.ask("fs.mkdir", arguments), root, path)
+        return _changed_entry(caller, "mkdir", caller.ask("fs.mkdir", arguments), root, path)
 
 
 def move(caller: Caller, root: str, path: bytes, to: bytes, *, force: bool = False) -> dict[str, Any]:
     """Rename within one root; returns the new entry. Raises AlreadyThere unless `force`."""
     with audited(caller, "move", root, path, writing=True, to=f"{root}/{paths.format_path(to)}"):
         arguments = {"root": root, "path": paths.encode(path), "to": paths.encode(to), "replace": force}
-        return _own_entry(caller.ask("fs.move", arguments), root, to)
+        return _changed_entry(caller, "move", caller.ask("fs.move", arguments), root, to)
 
 
 def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -> dict[str, Any]:
@@ -206,7 +208,9 @@ def _incomplete(
 
 def etag(untrusted_reply: Mapping[str, Any]) -> str:
     """A strong entity tag without quotes, which changes whenever a file's content may have changed."""
-    identity = [untrusted.get_number(untrusted_reply, key) for key in ("device", "inode", "size", "mtime_ns")]
+    identity = [
+        untrusted.get_integer(untrusted_reply, key) for key in ("device", "inode", "size", "mtime_ns")
+    ]
     return hashlib.sha256(repr(identity).encode("ascii")).hexdigest()[:32]
 
 
@@ -226,6 +230,17 @@ def _own_entry(untrusted_reply: Mapping[str, Any], root: str, path: bytes) -> di
     """The entry of the requested path; a root's name is its id."""
     row = _checked_row(untrusted_reply.get("entry"))
     return _entry(paths.name_of(path) or root.encode(), path, row)
+
+
+def _changed_entry(
+    caller: Caller, verb: str, untrusted_reply: Mapping[str, Any], root: str, path: bytes
+) -> dict[str, Any]:
+    """The entry after a change that the agent has reported as done, whatever else it says of it."""
+    try:
+        return _own_entry(untrusted_reply, root, path)
+    except EngineFailed as error:  # the change stands: an error would deny it
+        log("domain", error.message, "warning", rid=caller.rid, verb=f"fs.{verb}")
+        return _entry(paths.name_of(path), path, UNKNOWN)
 
 
 def _entries(untrusted_rows: Any, path: bytes, most: int) -> list[dict[str, Any]]:
@@ -248,7 +263,7 @@ def _checked_row(untrusted_row: Any) -> Row:
     numbers = type(size) is int and type(mtime_ns) is int and type(mode) is int
     if type(name) is not str or len(name) > TARGET_MAX or not numbers or kind not in TYPES:
         raise _malformed()
-    if not 0 <= size <= NUMBER_MAX or abs(mtime_ns) > NUMBER_MAX or not 0 <= mode <= 0o7777:
+    if not 0 <= size <= NUMBER_MAX or mtime_ns.bit_length() > INTEGER_BITS or not 0 <= mode <= 0o7777:
         raise _malformed()
     if target is not None and (type(target) is not str or len(target) > TARGET_MAX):
         raise _malformed()
@@ -265,7 +280,7 @@ def _entry(name: bytes, path: bytes, row: Row) -> dict[str, Any]:
         "utf8": paths.is_text(name),
         "type": kind,
         "size": size,
-        "modified_at": moment(mtime_ns),
+        "modified_at": None if mtime_ns is None else moment(mtime_ns),
         "mode": f"{mode:04o}",
         "target": None if target is None else paths.format_path(paths.decode(target)),
         "owner": owner,

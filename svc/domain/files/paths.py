@@ -68,9 +68,9 @@ def decode(untrusted: str) -> bytes:
 
 
 def decode_name(untrusted: str) -> bytes:
-    """decode() for a single name."""
+    """decode() for a single name; some file systems (FUSE, NTFS) have longer ones than FILE_NAME_MAX."""
     name = decode(untrusted)
-    if not name or b"/" in name or name in (b".", b"..") or len(name) > FILE_NAME_MAX:
+    if not name or b"/" in name or name in (b".", b"..") or len(name) > FILE_PATH_MAX:
         raise EngineFailed("the engine's reply has an invalid file name")
     return name
 

@@ -38,7 +38,7 @@ class Opened:
         self.transfer = transfer
         self.detail = detail  # of the audit row
         self.size = untrusted.get_count(untrusted_reply, "size")
-        self.mtime_ns = untrusted.get_number(untrusted_reply, "mtime_ns")
+        self.mtime_ns = untrusted.get_integer(untrusted_reply, "mtime_ns")
         self.etag = fs.etag(untrusted_reply)
 
     def begin(self, offset: int, count: int) -> None:
@@ -68,7 +68,7 @@ class Upload:
         return {
             "path": paths.encode(self.path),
             "size": count,
-            "modified_at": fs.moment(untrusted.get_number(untrusted_reply, "mtime_ns")),
+            "modified_at": fs.moment(untrusted.get_integer(untrusted_reply, "mtime_ns")),
             "replaced": untrusted.get_flag(untrusted_reply, "replaced"),
             "etag": fs.etag(untrusted_reply),
         }

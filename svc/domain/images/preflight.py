@@ -119,4 +119,4 @@ def require_room(
 def ask(caller: Caller, images: list[str], **options: Any) -> Figures:
     """The figures for these images, from the caller's agent; `options` are those of the call."""
     found = caller.ask("image.preflight", {"images": images}, timeout_s=PREFLIGHT_S, **options)
-    return Figures(*(max(0, untrusted.get_number(found, key)) for key in Figures._fields))
+    return Figures(*(untrusted.get_capped(found, key) for key in Figures._fields))

@@ -24,6 +24,7 @@ from svc.limits import IMAGES_AT_ONCE
 USAGE_S, PRUNE_S = 60, 120  # reading all layers; removing many images
 PLATFORMS_MAX = 32  # of one list of images, which have its digest in common
 NAMES_MAX = 200  # of one image; of workspaces in one reply
+NAME_MAX = 512  # characters; Podman takes longer ones than a template may name
 
 _IMAGE_ID = re.compile(r"[0-9a-f]{64}")  # as the helper checks it
 _ID_BEGIN = re.compile(r"[0-9a-f]{12,64}")  # as people give it
@@ -59,10 +60,10 @@ def of_store(caller: Caller) -> Store:
         raise EngineFailed("the engine's answer is no list of images")
     usages = [_usage(row) for row in rows]
     _require_distinct(usages)
-    total = untrusted.find_number(found, "total_bytes")
+    total = untrusted.find_capped(found, "total_bytes")
     if total is None:  # an estimate: shared layers count once
         total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
-    return Store(usages, max(0, total), max(0, untrusted.get_number(found, "free_bytes")))
+    return Store(usages, total, untrusted.get_capped(found, "free_bytes"))
 
 
 def _require_distinct(usages: list[Usage]) -> None:
@@ -75,8 +76,9 @@ def _require_distinct(usages: list[Usage]) -> None:
 
 def _usage(row: dict[str, Any]) -> Usage:
     names = row.get("names")
-    if type(names) is not list or not all(type(name) is str and len(name) <= 512 for name in names):
+    if type(names) is not list or not all(type(name) is str for name in names):
         raise EngineFailed("the engine's answer has no usable names")
+    names = [name for name in names if len(name) <= NAME_MAX]
     image_id = untrusted.get_text(row, "image_id", 64)
     if not _IMAGE_ID.fullmatch(image_id):
         raise EngineFailed("the engine's answer has no usable image_id")

@@ -45,7 +45,8 @@ class Owners:
         import pwd
 
         try:
-            return pwd.getpwuid(uid).pw_name[:_NAME_MAX]
+            name = os.fsencode(pwd.getpwuid(uid).pw_name)
+            return name.decode(errors="replace")[:_NAME_MAX]
         except (KeyError, OSError):
             return str(uid)
 

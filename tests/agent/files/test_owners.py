@@ -40,3 +40,10 @@ def test_without_ranges(subuid: Path) -> None:
     owners = Owners(HOME)
     assert (owners.text(61234), owners.text(300000)) == ("ada", "300000")
     assert not owners.is_subordinate(300000)
+
+
+def test_a_name_that_is_not_utf_8(subuid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a directory service; a lone surrogate in a reply would refuse the whole list."""
+    named = SimpleNamespace(pw_name=b"bg\xfcn".decode(errors="surrogateescape"))
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: named)
+    assert Owners(HOME).text(7000) == "bg\ufffdn"

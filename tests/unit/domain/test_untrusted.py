@@ -24,6 +24,19 @@ def test_numbers(value: Any) -> None:
         untrusted.get_number({"key": value}, "key")
 
 
+def test_room_of_any_disk() -> None:
+    for value, capped in ((-5, 0), (7, 7), (2**63, 2**63 - 1), (2**64 * 4096, 2**63 - 1)):
+        assert untrusted.get_capped({"key": value}, "key") == capped
+    assert untrusted.find_capped({}, "key") is None
+
+
+@pytest.mark.parametrize("value", [None, "5", True, 1.0, 2**128])
+def test_integers(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        untrusted.get_integer({"key": value}, "key")
+    assert untrusted.get_integer({"key": -(2**100)}, "key") == -(2**100)
+
+
 @pytest.mark.parametrize("value", [None, 0, "true"])
 def test_flags(value: Any) -> None:
     with pytest.raises(EngineFailed):

@@ -102,6 +102,17 @@ def test_what_runs_keeps_them(reconciler: Reconciler, far: FarEnd, leased: Any) 
     assert leases.of(workspace_id) == ["GPU-0"]
 
 
+@pytest.mark.parametrize("label", [None, 7, "x" * 100])
+def test_a_container_that_the_user_labelled_hides_no_other(
+    reconciler: Reconciler, far: FarEnd, leased: Any, label: Any
+) -> None:
+    workspace_id = leased("failed")
+    own = {"id": label, "status": "running", "exit_code": 0}
+    far.answers["ctr.list"] = {"containers": [own, own | {"id": workspace_id}]}
+    reconciler.inspect_all()
+    assert status(workspace_id) == ("running", None)
+
+
 def test_a_running_one_that_is_seen_stopped_loses_them(
     reconciler: Reconciler, far: FarEnd, leased: Any
 ) -> None:

@@ -78,6 +78,48 @@ def test_a_listing_comes_to_an_end(caller: Caller, far: FarEnd) -> None:
     assert fs.list_(caller, "work", b"", 10, 0)["entry"]["name"] == "work"
 
 
+LAST_OF_EXT4 = 15_032_385_535 * 10**9  # 2446-05-10, beyond 2^63 ns
+
+
+@pytest.mark.parametrize(
+    ("mtime_ns", "printed"),
+    [(LAST_OF_EXT4, "2446-05-10T22:38:55.000Z"), (2**62 * 10**9, None), (-(2**62) * 10**9, None)],
+)  # fmt: skip
+def test_an_odd_date_is_one_files_alone(
+    caller: Caller, far: FarEnd, mtime_ns: int, printed: str | None
+) -> None:
+    odd = changed(3, mtime_ns)
+    far.answers["fs.list"] = {"entry": odd, "rows": [ENTRY, odd], "total": 2}
+    found = fs.list_(caller, "work", b"", 10, 0)
+    assert [one["modified_at"] for one in found["items"]] == ["2023-11-14T22:13:20.123Z", printed]
+    assert found["entry"]["modified_at"] == printed
+    far.answers |= {"fs.move": {"entry": odd}, "fs.mkdir": {"entry": odd}}
+    assert fs.move(caller, "work", b"a", b"b")["modified_at"] == printed
+    assert fs.mkdir(caller, "work", b"a")["modified_at"] == printed
+
+
+def test_a_name_longer_than_linux_takes(caller: Caller, far: FarEnd) -> None:
+    """As a file system of the user's own (FUSE) may list it."""
+    far.answers["fs.list"] = {**far.answers["fs.list"], "rows": [ENTRY, changed(0, "a" * 765)], "total": 2}
+    assert len(fs.list_(caller, "work", b"", 10, 0)["items"][1]["name"]) == 765
+
+
+def test_a_disk_of_any_size(caller: Caller, far: FarEnd) -> None:
+    root = {**far.answers["fs.roots"]["roots"][0], "free_bytes": 2**64 - 4096, "size_bytes": 2**64}
+    far.answers["fs.roots"] = {"roots": [root]}
+    [found] = fs.list_roots(caller)["items"]
+    assert (found["free_bytes"], found["size_bytes"]) == (2**63 - 1, 2**63 - 1)
+
+
+@pytest.mark.parametrize("reply", [{}, {"entry": None}, {"entry": [*ENTRY, 1]}])
+def test_a_change_is_not_denied_by_a_bad_reply(caller: Caller, far: FarEnd, reply: dict[str, Any]) -> None:
+    far.answers |= {"fs.move": reply, "fs.mkdir": reply}
+    for entry in (fs.move(caller, "work", b"a", b"d/b"), fs.mkdir(caller, "work", b"d/b")):
+        assert (entry["name"], entry["path"], entry["type"]) == ("b", "d/b", "other")
+        assert entry["modified_at"] is None
+        assert audited()[-1][2] == "ok"
+
+
 def changed(position: int, value: Any) -> list[Any]:
     row = list(ENTRY)
     row[position] = value
@@ -88,9 +130,9 @@ def changed(position: int, value: Any) -> list[Any]:
     "row",
     [
         None, {}, "x", [], ENTRY[:5], [*ENTRY, 1], changed(0, ""), changed(0, "a/b"), changed(0, ".."),
-        changed(0, "%61"), changed(0, 5), changed(0, "a" * 300), changed(1, "listener"), changed(1, []),
+        changed(0, "%61"), changed(0, 5), changed(0, "a" * 4097), changed(1, "listener"), changed(1, []),
         changed(2, -1), changed(2, True), changed(2, 1.0), changed(2, 2**63), changed(3, "0"),
-        changed(3, 2**70),
+        changed(3, 2**128),
         changed(6, 7), changed(6, "o" * 65),
         changed(4, 0o10000), changed(4, -1), changed(5, 7), changed(5, "%zz"), changed(5, "x" * 13_000),
     ],
@@ -202,7 +244,8 @@ def test_the_way_out(caller: Caller, far: FarEnd, code: str, kind: Any, path: by
 @pytest.mark.parametrize(
     ("mtime_ns", "printed"),
     [(0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
-     (2**63 - 1, "2262-04-11T23:47:16.854Z"), (10**25, None), (-(10**25), None), (10**40, None)],
+     (2**63 - 1, "2262-04-11T23:47:16.854Z"), (LAST_OF_EXT4, "2446-05-10T22:38:55.000Z"),
+     (10**25, None), (-(10**25), None), (10**40, None)],
 )  # fmt: skip
 def test_a_files_time(mtime_ns: int, printed: str | None) -> None:
     assert fs.moment(mtime_ns) == printed
@@ -212,4 +255,5 @@ def test_another_content_has_another_tag() -> None:
     facts = {"device": 1, "inode": 2, "size": 3, "mtime_ns": 4}
     tags = {fs.etag(facts), *(fs.etag(facts | {key: 9}) for key in facts)}
     assert len(tags) == 5
+    assert fs.etag(facts | {"inode": 2**64 - 1, "mtime_ns": LAST_OF_EXT4}) not in tags
     assert all(tag.isalnum() for tag in tags)

@@ -162,6 +162,14 @@ def test_a_store_described_in_nonsense(ada: Caller, far: FarEnd, untrusted: Any)
         image_usage.overview(ada)
 
 
+def test_an_odd_image_is_one_alone(ada: Caller, far: FarEnd, template: str) -> None:
+    """Podman takes longer names than a template has, and a disk may report any room."""
+    stored = [image(1, IMAGE), image(2, "registry.example/" + "x" * 600 + ":1")]
+    far.answers["image.usage"] = {"images": stored, "total_bytes": 2800, "free_bytes": 2**64}
+    found = image_usage.of_store(ada)
+    assert ([one.names for one in found.images], found.free_bytes) == ([(IMAGE,), ()], 2**63 - 1)
+
+
 def test_delete(ada: Caller, far: FarEnd, template: str) -> None:
     images.remember(ada, IMAGE, "ready", digest=DIGEST)
     image_usage.delete(ada, "base")
