@@ -14,6 +14,8 @@ import pytest
 from agent.file_roots import FileRoots
 from agent.priv_ns import NO_LIMITS, Agent, Namespace, Registry, User
 
+from svc_helper.agent.home import STORAGE
+
 PORT = 5077
 # Forks twice, in a session of its own, deaf to TERM, with an empty environment and as another user.
 STUBBORN = """
@@ -93,9 +95,14 @@ def image(registry: Registry, user: User) -> str:
 
 
 @pytest.fixture(scope="module")
-def agent(user: User, image: str) -> Iterator[Agent]:
-    """An agent of the user, with the image in its store."""
-    created = user.start_agent()
+def agent(request: pytest.FixtureRequest, user: User, image: str, directory: Path) -> Iterator[Agent]:
+    """An agent of the user, with the image in its store; IN_EACH_STORE says where that is."""
+    store = directory / "own-store" if getattr(request, "param", "home") == "store directory" else None
+    if store is not None:
+        (store / STORAGE).mkdir(parents=True, exist_ok=True)  # what is in the home was moved
+        for path in (store, store / STORAGE):
+            shutil.chown(path, user.uid, user.uid)
+    created = user.start_agent(store=str(store or ""))
     assert created.call("image.pull", image=image).data
     yield created
     created.close()

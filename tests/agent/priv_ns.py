@@ -21,12 +21,16 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from svc_helper.root.drop import ALLOCATION
 from svc_helper.wire import protocol
 
 SITE = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
 NO_LIMITS = {"cpu_limit": None, "memory_bytes": None, "shm_bytes": None, "pids_limit": None}
+# For tests that use `agent`: with the store in the user's home, and with SVC_STORE_DIR.
+IN_EACH_STORE = pytest.mark.parametrize("agent", ["home", "store directory"], indirect=True)
 _NAMESPACE = Path(__file__).parents[2] / "packaging/quickstart.d/private-namespace"  # as the quickstart's
 _MAKE = """
 set -e

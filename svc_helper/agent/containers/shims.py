@@ -146,7 +146,10 @@ def _start_shim(home: Home, call: Call, workspace_id: str, running: Running, lis
     }
     argv = interpreter.command("svc_helper.shim.__main__", str(running.pid), json.dumps(config))
     # A session of its own and no death signal: it ends with the container.
-    first = start(argv, home.environment, {0: None, 1: None, 3: listener}, setsid=True)
+    # The agent's runtime directory, where the shim finds its socket and locks, is not that of a Podman
+    # with a store directory.
+    environment = home.environment | {"XDG_RUNTIME_DIR": home.runtime}
+    first = start(argv, environment, {0: None, 1: None, 3: listener}, setsid=True)
     try:
         call.wait({first.pidfd: select.POLLIN})  # it forks at once, so that the shim has no parent
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from agent.containers.test_exec import normal, run, sleepers
-from agent.priv_ns import Agent, User
+from agent.priv_ns import IN_EACH_STORE, Agent, User
 
 from svc_helper.agent.runtime.rotating_log import FILE_BYTES
 
@@ -63,6 +63,7 @@ def directory(user: User, ws: str) -> Path:
     return Path(user.home) / ".local/state/svc/workspaces" / ws / "launchers"
 
 
+@IN_EACH_STORE
 def test_a_launcher_lives_and_ends(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     assert agent.call("launcher.list", id=ws).data == {"launchers": []}
@@ -84,6 +85,7 @@ def test_a_launcher_lives_and_ends(agent: Agent, make: Make, user: User) -> None
     assert stop(agent, ws, "nameless")["state"] == "stopped"
 
 
+@IN_EACH_STORE
 def test_it_runs_as_the_containers_own_process(agent: Agent, make: Make) -> None:
     for changes in ({}, {"run_as": {"uid": 1234, "gid": 1234}}):
         ws = make(**changes)
@@ -92,6 +94,7 @@ def test_it_runs_as_the_containers_own_process(agent: Agent, make: Make) -> None
         assert normal(text(agent, ws, "who")) == normal(run(agent, ws, "sh", "-c", IDENTITY)["stdout"])
 
 
+@IN_EACH_STORE
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -110,6 +113,7 @@ def test_exit_codes(agent: Agent, make: Make, command: list[str], code: int, sai
     assert text(agent, ws, "web") == said
 
 
+@IN_EACH_STORE
 def test_a_restart_goes_on_in_the_same_output(agent: Agent, make: Make) -> None:
     ws = make()
     for number in (1, 2):
@@ -138,6 +142,7 @@ def test_output_without_end_stays_within_its_bound(agent: Agent, make: Make, use
     assert not [arguments for arguments in user.processes().values() if "yes 0123" in arguments]
 
 
+@IN_EACH_STORE
 def test_control_characters_fit_an_answer_too(agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "nul", "sh", "-c", "head -c 1500000 /dev/zero; echo; echo end")
@@ -204,6 +209,7 @@ def test_a_stubborn_one_holds_up_no_stop(stubborn: tuple[Agent, str, str], user:
         assert agent.call("ctr.start", id=ws).data
 
 
+@IN_EACH_STORE
 def test_with_the_workspace_launchers_stop(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     start(agent, ws, "web", "sh", "-c", "echo here; exec sleep 4251")

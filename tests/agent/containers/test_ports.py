@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from agent.containers.test_exec import run
 from agent.containers.test_launchers import start, wait_for
-from agent.priv_ns import Agent
+from agent.priv_ns import IN_EACH_STORE, Agent
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
@@ -88,6 +88,7 @@ def rows(agent: Agent, ws: str) -> list[dict[str, Any]]:
     return agent.call("port.list", id=ws).data["ports"]
 
 
+@IN_EACH_STORE
 def test_a_web_server_on_the_containers_loopback(agent: Agent, make: Make) -> None:
     ws = make()
     assert rows(agent, ws) == []
@@ -198,6 +199,7 @@ def test_more_connections_than_places(agent: Agent, make: Make, serve: Serve) ->
     wait_for(lambda: rows(agent, ws)[0]["connections"] == 0)
 
 
+@IN_EACH_STORE
 def test_opened_twice_taken_and_closed(agent: Agent, make: Make, serve: Serve) -> None:
     ws, other = make(), make()
     serve(ws, "127.0.0.1", 7007, "echo")
@@ -226,6 +228,7 @@ def test_opened_twice_taken_and_closed(agent: Agent, make: Make, serve: Serve) -
     assert agent.call("port.open", id=ws, **pair).data == {}
 
 
+@IN_EACH_STORE
 def test_without_a_running_workspace_there_is_no_port(agent: Agent, make: Make) -> None:
     ws = make(start=False)
     port = free_port()

@@ -15,7 +15,7 @@ import pytest
 from agent.containers.test_exec import sleepers
 from agent.containers.test_launchers import KIND, directory, start, state, stop, text, wait_for
 from agent.containers.test_ports import Serve, connected, everything, open_port, rows, serving
-from agent.priv_ns import Agent, User, proportional_set_kib
+from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib
 
 from svc_helper.agent.scope import END_SIGNAL
 from svc_helper.wire import protocol
@@ -81,6 +81,7 @@ def test_it_outlives_a_killed_agent(user: User, agent: Agent, make: Make, serve:
     other.close()
 
 
+@IN_EACH_STORE
 def test_one_that_was_killed_is_replaced_and_settled(
     user: User, agent: Agent, make: Make, serve: Serve
 ) -> None:
@@ -106,6 +107,7 @@ def test_one_that_was_killed_is_replaced_and_settled(
     assert only_shim(user, ws) != shim
 
 
+@IN_EACH_STORE
 def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve: Serve) -> None:
     ws = make()
     serve(ws, "127.0.0.1", 7102, "echo")
@@ -130,6 +132,7 @@ def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve:
     assert start(agent, ws, "web", "sleep", "4257")["state"] == "started", "at once, by another shim"
 
 
+@IN_EACH_STORE
 def test_nothing_of_it_outlives_the_workspace(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "web", "yes")

@@ -16,7 +16,7 @@ import pytest
 from agent.containers.test_exec import IDENTITY, normal
 from agent.containers.test_launchers import wait_for
 from agent.containers.test_shims import only_shim, shims, socket_path
-from agent.priv_ns import Agent, Registry, User, proportional_set_kib
+from agent.priv_ns import IN_EACH_STORE, Agent, Registry, User, proportional_set_kib
 from agent.viewing import attach, attempt, listed, open_terminal
 
 from svc_helper.wire.limits import TERMINALS_MAX
@@ -28,6 +28,7 @@ KEPT = 256 * 1024
 IDLE_LINE = "TERMINAL_IDLE_S = 24 * 3600  # without a viewer, input and output: then it is closed"
 
 
+@IN_EACH_STORE
 def test_prompt_typing_title_and_exit_code(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     assert listed(agent, ws) == {} and shims(user, ws) == [], "asking starts nothing"
@@ -52,6 +53,7 @@ def test_prompt_typing_title_and_exit_code(user: User, agent: Agent, make: Make)
         assert b"33 91" in late.output and late.ended == {"reason": "exited", "exit_code": 7}
 
 
+@IN_EACH_STORE
 def test_a_command_and_one_that_cannot_be_run(agent: Agent, make: Make) -> None:
     ws = make()
     _, viewer = open_terminal(agent, ws, "sh", "-c", "echo $0 $COLUMNS; test -t 0 && exit 3")
@@ -208,6 +210,7 @@ def test_closing_hangs_up_and_kills_what_stays(user: User, agent: Agent, make: M
     assert any("sleep 4271" in arguments for arguments in sleeping), "it stays, as after a closed window"
 
 
+@IN_EACH_STORE
 def test_it_ends_with_the_workspace(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     terminal, viewer = open_terminal(agent, ws, "sh", "-c", "trap '' HUP; echo ready; sleep 4272")
@@ -297,6 +300,7 @@ def test_an_idle_one_is_closed_and_an_attached_one_is_not(user: User, impatient:
         viewer.until(lambda one: one.closed)
 
 
+@IN_EACH_STORE
 def test_a_killed_shim_ends_its_viewers_and_another_is_started(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     terminal, viewer = open_terminal(agent, ws)
