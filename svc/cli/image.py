@@ -270,8 +270,9 @@ def prune(args: Arguments) -> int:
     """Remove the unused images of your store.
 
     An image is unused when no workspace, container or running operation of yours
-    uses it; images that you pulled yourself are included. Lists them and asks for
-    confirmation on a terminal; elsewhere --yes is required.
+    uses it; images that you pulled yourself are included. Anonymous volumes (of an
+    image's VOLUME) that no container has any more are removed too, with what is in them.
+    Lists the images and asks for confirmation on a terminal; elsewhere --yes is required.
     """
     if not args.yes and not _show_unused(args) and not args.json:
         return 0
@@ -283,8 +284,8 @@ def prune(args: Arguments) -> int:
     if not output.on_terminal():
         output.table(REMOVED, removed if isinstance(removed, list) else [], "")
     else:
-        freed = size(output.pick(found, "freed_bytes"), True)
-        print(f"{_images(removed)} removed, {freed} freed.")
+        freed = f", {size(output.pick(found, 'freed_bytes'), True)} freed" if removed else ""
+        print(f"{_what(removed, output.pick(found, 'removed_volumes'))} removed{freed}.")
     return 0
 
 
@@ -292,20 +293,22 @@ def _show_unused(args: Arguments) -> bool:
     """List what a prune would remove and ask; False if a terminal's user has nothing to confirm."""
     found = ask(args, "GET", "/api/images/overview").json()
     unused = [image for image in items(found) if output.pick(image, "unused") is True]
-    if not unused and sys.stdin.isatty() and sys.stderr.isatty():
+    volumes = output.pick(found, "unused_volumes")
+    if not unused and not volumes and sys.stdin.isatty() and sys.stderr.isatty():
         output.note("no image in your store is unused")
         return False
     for image in unused:
         name = output.text(image, "names") or output.text(image, "image_id")[:SHORT_ID]
         output.remark(f"  {output.visible(name)}  {size(output.pick(image, 'size_bytes'), True)}")
-    gain = size(output.pick(found, "reclaimable_bytes"), True)
-    output.confirm(f"Remove {_images(unused)}, at least {gain}?", False, "svc image prune")
+    gain = f", at least {size(output.pick(found, 'reclaimable_bytes'), True)}" if unused else ""
+    output.confirm(f"Remove {_what(unused, volumes)}{gain}?", False, "svc image prune")
     return True
 
 
-def _images(found: object) -> str:
-    count = len(found) if isinstance(found, list) else 0
-    return f"{count} image{'' if count == 1 else 's'}"
+def _what(found: object, volumes: object) -> str:
+    counts = {"image": len(found) if isinstance(found, list) else 0, "anonymous volume": volumes or 0}
+    some = {name: count for name, count in counts.items() if count} or {"image": 0}
+    return " and ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in some.items())
 
 
 def _with_short_id(image: object) -> object:

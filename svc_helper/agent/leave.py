@@ -79,7 +79,7 @@ def remove_containers(home: Home) -> list[str]:
     """Remove the containers of workspaces; returns the ids of those that are left."""
     found = containers(home)
     for container in found:
-        podman(home, "rm", "--force", "--time", str(STOP_S), "--", container)
+        podman(home, "rm", "--force", "--volumes", "--time", str(STOP_S), "--", container)
     return containers(home) if found else []
 
 

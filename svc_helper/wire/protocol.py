@@ -269,7 +269,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("image.usage",      "agent", _APP,    "self",          {},                                      60),
     Verb("image.remove",     "agent", _APP,    "self",          {"image": image_ref},                    60),
     Verb("image.prune",      "agent", _APP,    "self",
-         {"ids": listing(image_id, 1, limits.IMAGES_AT_ONCE)},                                         120),
+         {"ids": listing(image_id, 0, limits.IMAGES_AT_ONCE), "volumes": boolean},                     120),
     Verb("disk.usage",       "agent", _WORKER, "self",
          {"seconds": integer(1, limits.DISK_USAGE_S)},                            limits.DISK_USAGE_S + 30),
 )}

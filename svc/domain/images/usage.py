@@ -45,11 +45,12 @@ class Usage(NamedTuple):
 
 
 class Store(NamedTuple):
-    """All images of one store, their bytes together, the bytes free on its disk."""
+    """All images of one store, their bytes together, the bytes free on its disk, and its unused volumes."""
 
     images: list[Usage]
     total_bytes: int
     free_bytes: int
+    unused_volumes: int
 
 
 def of_store(caller: Caller) -> Store:
@@ -63,7 +64,8 @@ def of_store(caller: Caller) -> Store:
     total = untrusted.find_capped(found, "total_bytes")
     if total is None:  # an estimate: shared layers count once
         total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
-    return Store(usages, total, untrusted.get_capped(found, "free_bytes"))
+    volumes = untrusted.find_capped(found, "unused_volumes") or 0
+    return Store(usages, total, untrusted.get_capped(found, "free_bytes"), volumes)
 
 
 def _require_distinct(usages: list[Usage]) -> None:
@@ -182,6 +184,7 @@ def overview(caller: Caller) -> dict[str, Any]:
         "total_bytes": store.total_bytes,
         "reclaimable_bytes": sum(item["reclaimable_bytes"] for item in items),
         "free_bytes": store.free_bytes,
+        "unused_volumes": store.unused_volumes,
         "quota_bytes": quotas.of(caller.user_id).max_image_bytes,
     }
 
@@ -204,7 +207,9 @@ def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
 
 
 def prune(caller: Caller) -> dict[str, Any]:
-    """Remove every image that nothing needs; returns {removed: [{image_id, names, size_bytes}], freed_bytes}.
+    """Remove every image that nothing needs, and the volumes of containers that are gone.
+
+    {removed: [{image_id, names, size_bytes}], freed_bytes: by the images, removed_volumes}.
 
     The uses are read again before each part. The engine is never forced: it keeps
     images with containers, and bases of others.
@@ -216,11 +221,15 @@ def prune(caller: Caller) -> dict[str, Any]:
             needs = _needs(caller)
             part = before.images[start : start + IMAGES_AT_ONCE]
             if ids := [one.image_id for one in part if needs.spare(one)]:
-                found = caller.ask("image.prune", {"ids": ids}, timeout_s=PRUNE_S)
+                found = caller.ask("image.prune", {"ids": ids, "volumes": False}, timeout_s=PRUNE_S)
                 gone |= set(ids) & _texts(found.get("removed"))
         removed = [one for one in before.images if one.image_id in gone]
         detail["removed"] = [(one.names or (one.image_id,))[0] for one in removed]
         freed = detail["freed_bytes"] = _freed(caller, before, removed)
+        volumes = 0
+        if before.unused_volumes:
+            found = caller.ask("image.prune", {"ids": [], "volumes": True}, timeout_s=PRUNE_S)
+            volumes = detail["removed_volumes"] = untrusted.find_capped(found, "volumes") or 0
     _forget(caller, removed)
     return {
         "removed": [
@@ -228,6 +237,7 @@ def prune(caller: Caller) -> dict[str, Any]:
             for one in removed
         ],
         "freed_bytes": freed,
+        "removed_volumes": volumes,
     }
 
 
@@ -272,7 +282,7 @@ def remove(caller: Caller, ref: str) -> None:
     name = (one.names or (one.image_id[:SHORT_ID],))[0]
     _require_spare(caller, one, name)
     with audit.audited(caller, "image.remove", name, image=one.image_id):
-        reply = caller.ask("image.prune", {"ids": [one.image_id]}, timeout_s=PRUNE_S)
+        reply = caller.ask("image.prune", {"ids": [one.image_id], "volumes": False}, timeout_s=PRUNE_S)
         if one.image_id not in _texts(reply.get("removed")):
             raise Conflict(f"{name} has come into use meanwhile", hint="svc image overview")
         _forget(caller, [one])

@@ -204,14 +204,18 @@ class Overview(Schema):
     total_bytes = fields.Integer()
     reclaimable_bytes = fields.Integer()
     free_bytes = fields.Integer(metadata={"description": "on the disk of the store"})
+    unused_volumes = fields.Integer(
+        metadata={"description": "of an image's VOLUME, of containers that are gone; a prune removes them"}
+    )
     quota_bytes = fields.Integer(allow_none=True, metadata={"description": "null is unlimited"})
 
 
 class Pruned(Schema):
-    """The images that a prune removed, and the freed space."""
+    """The images and volumes that a prune removed, and the freed space."""
 
     removed = fields.List(fields.Nested(RemovedImage))
-    freed_bytes = fields.Integer()
+    freed_bytes = fields.Integer(metadata={"description": "of the images"})
+    removed_volumes = fields.Integer()
 
 
 ALLOWLIST = list_of(Registry, "Allowlist")

@@ -252,7 +252,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         names.append(spec.next_name(args["id"]))
     with networks.leaving(podman, call, *names):
         for name in names:
-            podman.ask(call, "DELETE", f"/containers/{name}?force=true&v=true&timeout=0")
+            podman.remove_container(call, name)
     moved_layers.forget(podman, call, args["id"])
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])

@@ -23,7 +23,7 @@ def prepare(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "start", args["id"]):
         plan = containers.planned(podman, call, args)
         body = plan.body | {"name": next_name(args["id"])}
-        _remove(podman, call, next_name(args["id"]))
+        podman.remove_container(call, next_name(args["id"]))
         overrides.note(podman.home, args["id"], plan.created, prepared=True)  # first: ctr.remove looks for it
         with networks.needed(podman, call, args["network"]):
             reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
@@ -54,7 +54,7 @@ def replace(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             if own is not None and from_inspect(own)["status"] == "running":
                 raise Failure("conflict", "the container runs")
             with networks.leaving(podman, call, container_name(workspace_id)):
-                _remove(podman, call, container_name(workspace_id))
+                podman.remove_container(call, container_name(workspace_id))
             path = f"{LIBPOD}/containers/{next_name(workspace_id)}/rename?name={container_name(workspace_id)}"
             reply = podman.request(call, "POST", path)
             if reply.status >= 400:
@@ -68,7 +68,3 @@ def replace(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 def _found(podman: Podman, call: Call, name: str) -> dict[str, Any] | None:
     found = podman.ask(call, "GET", f"/containers/{name}/json")
     return found if isinstance(found, dict) and isinstance(found.get("State"), dict) else None
-
-
-def _remove(podman: Podman, call: Call, name: str) -> None:
-    podman.ask(call, "DELETE", f"/containers/{name}?force=true&v=true&timeout=0")

@@ -59,7 +59,7 @@ def is_removing(podman: Podman, call: Call, workspace_id: str) -> bool:
 def end_removal(podman: Podman, call: Call, workspace_id: str) -> None:
     """Complete the removal of a container that is "removing"."""
     call.log("a removal was interrupted, and is completed", "warning", id=workspace_id)
-    podman.ask(call, "DELETE", f"/containers/{container_name(workspace_id)}?force=true&v=true&timeout=0")
+    podman.remove_container(call, container_name(workspace_id))
 
 
 def _clean_up(podman: Podman, container_id: str) -> None:

@@ -146,6 +146,6 @@ def _watch(call: Call, copy: _Copy, process: Process, output: Output) -> int:
 
 def _remove(podman: Podman, name: str) -> None:
     """Remove the container; Podman also deletes incomplete layers then."""
-    argv = ["/usr/bin/env", "podman", "rm", "--force", "--ignore", name]
+    argv = ["/usr/bin/env", "podman", "rm", "--force", "--volumes", "--ignore", name]
     fds = {0: None, 1: None, 2: None}
     start(argv, podman.home.environment, fds, setsid=True).finish(_REMOVE_S)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.images import volumes
 from svc_helper.agent.images.descriptions import describe, texts
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
@@ -128,7 +129,10 @@ def chain(top: str, known: dict[str, Layer]) -> Iterator[str]:
 
 
 def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Disk usage of each image, alone and shared; nameless build steps are left out."""
+    """Disk usage of each image, alone and shared; nameless build steps are left out.
+
+    `unused_volumes` is the number of the anonymous ones that no container has.
+    """
     store = find(podman, call)
     rows = _rows(podman, call)
     known = layers(store)
@@ -143,7 +147,10 @@ def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         size = row["size_bytes"] or 0
         row |= {"size_bytes": size, "shared_bytes": min(shared, size), "unique_bytes": max(0, size - shared)}
     total = sum(known[layer].size for layer in users) if known else sum(row["size_bytes"] for row in rows)
-    return {"images": rows, "total_bytes": total, "free_bytes": free_bytes(store.root)}
+    unused = len(volumes.unused(podman, call))
+    return {
+        "images": rows, "total_bytes": total, "free_bytes": free_bytes(store.root), "unused_volumes": unused,
+    }  # fmt: skip
 
 
 def _rows(podman: Podman, call: Call) -> list[dict[str, Any]]:
@@ -182,12 +189,17 @@ def _untag(podman: Podman, call: Call, name: str) -> bool:
 
 
 def prune(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Remove those images that no container uses (checked right before each), never by force."""
+    """Remove those images that no container uses (checked right before each), never by force.
+
+    With `volumes`, the anonymous volumes that no container has are removed too.
+    """
     removed: list[str] = []
     kept: list[str] = []
     for image_id in dict.fromkeys(args["ids"]):
         (removed if _prune_one(podman, call, image_id) else kept).append(image_id)
-    return {"removed": removed, "kept": kept}
+    return {
+        "removed": removed, "kept": kept, "volumes": volumes.prune(podman, call) if args["volumes"] else 0,
+    }  # fmt: skip
 
 
 def _prune_one(podman: Podman, call: Call, image_id: str) -> bool:

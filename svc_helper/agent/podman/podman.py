@@ -121,6 +121,11 @@ class Podman:
             return None
         raise refusal(call, reply.value)
 
+    def remove_container(self, call: Call, name: str) -> None:
+        """Remove a container, running or not, with its anonymous volumes; also succeeds for a missing one."""
+        # `volumes` is the word of this API. The Docker-compatible one has `v`, which is ignored here.
+        self.ask(call, "DELETE", f"/containers/{name}?force=true&volumes=true&timeout=0")
+
 
 def refusal(call: Call, untrusted_error: Any) -> Failure:
     """The Failure for an error of Podman's: {"message", "cause"}, or text."""

@@ -42,7 +42,10 @@ def test_what_images_take_alone_and_together(
     agent: Agent, user: User, image: str, family: tuple[str, str]
 ) -> None:
     found = agent.call("image.usage").data
-    assert set(found) == {"images", "total_bytes", "free_bytes"} and found["free_bytes"] > 1 << 20
+    assert (
+        set(found) == {"images", "total_bytes", "free_bytes", "unused_volumes"}
+        and found["free_bytes"] > 1 << 20
+    )
     rows = usage_of(agent)
     base, one, two = rows[image], rows[family[0]], rows[family[1]]
     assert abs(one["unique_bytes"] - (1 << 20)) < 20_000 and abs(two["unique_bytes"] - (2 << 20)) < 20_000
@@ -117,18 +120,20 @@ def test_a_container_keeps_its_image(agent: Agent, user: User, family: tuple[str
     created = user.podman("create", family[0]).stdout.strip()
     refused = agent.call("image.remove", image=family[0])
     assert (refused.code, refused.message["message"]) == ("conflict", "a container needs the image")
-    pruned = agent.call("image.prune", ids=[one, two, "0" * 64])
-    assert pruned.data == {"removed": [two, "0" * 64], "kept": [one]}
+    pruned = agent.call("image.prune", volumes=False, ids=[one, two, "0" * 64])
+    assert pruned.data == {"removed": [two, "0" * 64], "kept": [one], "volumes": 0}
     assert family[0] in usage_of(agent) and family[1] not in usage_of(agent)
     user.podman("rm", created)
-    assert agent.call("image.prune", ids=[one]).data == {"removed": [one], "kept": []}
+    assert agent.call("image.prune", volumes=False, ids=[one]).data["removed"] == [one]
 
 
 def test_all_names_of_a_pruned_image_go(agent: Agent, user: User, family: tuple[str, str]) -> None:
     user.podman("tag", family[0], "localhost/tsa/other:1")
     row = usage_of(agent)[family[0]]
     assert sorted(row["names"]) == sorted([family[0], "localhost/tsa/other:1"])
-    assert agent.call("image.prune", ids=[row["image_id"]]).data["removed"] == [row["image_id"]]
+    assert agent.call("image.prune", volumes=False, ids=[row["image_id"]]).data["removed"] == [
+        row["image_id"]
+    ]
     assert not set(row["names"]) & set(usage_of(agent))
 
 

@@ -59,6 +59,7 @@ def overview(items: list[dict[str, Any]] | None = None, **more: Any) -> dict[str
         "total_bytes": int(38.6 * GIB),
         "reclaimable_bytes": sum(item["reclaimable_bytes"] for item in found),
         "free_bytes": 412 * GIB,
+        "unused_volumes": 0,
         "quota_bytes": 120 * GIB,
     } | more
 

@@ -85,7 +85,7 @@ def test_prune_names_what_goes(browser: Driver, pages: Canned) -> None:
     def prune() -> dict[str, Any]:
         pages.answers[OVERVIEW] = images.overview(images.overview()["items"][:3])
         removed = [{"image_id": "1", "names": [], "size_bytes": 1}] * 3
-        return {"removed": removed, "freed_bytes": 15 << 30}
+        return {"removed": removed, "freed_bytes": 15 << 30, "removed_volumes": 0}
 
     pages.answers[PRUNE] = prune
     press(browser, "[data-key=prune]")
@@ -95,6 +95,11 @@ def test_prune_names_what_goes(browser: Driver, pages: Canned) -> None:
     find(browser, "[data-key=prune][aria-disabled=true]")
     press(browser, "[data-key=prune]")
     assert not browser.find_elements(By.CSS_SELECTOR, "dialog[open]")
+    pages.answers[OVERVIEW] = images.overview(images.overview()["items"][:3], unused_volumes=2)
+    visit(browser, pages, "/images")
+    until(browser, lambda: line_of() == "svc image prune --yes", "its command")
+    press(browser, "[data-key=prune]:not([aria-disabled])")
+    says(browser, "Remove 2 anonymous volumes?", "dialog[open]")
 
 
 @pytest.mark.parametrize(

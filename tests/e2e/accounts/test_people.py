@@ -176,6 +176,8 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
     template = template_of(NAME, registry, service.env, "own")
     must(pia("ws", "setup", "--template", template, "--name", "last"))
     must(pia("ws", "start", "last"))
+    image = f"{registry}/{IMAGE}"  # a workspace whose image has a VOLUME
+    must(podman(NAME, "create", "--pull=never", "--volume=/data", "--label=svc.workspace=ws-1", image))
     must(pia("fs", "upload", "-", "work/kept", stdin="x"))
     must(pia("token", "create", "--name", "ci"))
     [[old_id]] = in_database(service.env, "SELECT id FROM users WHERE name = ?", NAME)
@@ -214,6 +216,7 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
     until(lambda: not processes_of(NAME), 30)  # so that userdel can remove it
     assert (home / "work/kept").read_text() == "x"
     left = podman(NAME, "ps", "--all", "--quiet").out + podman(NAME, "images", "--quiet").out
+    left += podman(NAME, "volume", "ls", "--quiet").out
     assert left == ""
     audit = must(svc("root", "api", "GET", "/api/admin/audit?limit=50")).json()["items"]
     assert {"admin.delete_user", "token.create"} <= {

@@ -32,14 +32,16 @@ class Survivor:
 
     def __init__(self, alice: Call, service: Service, base: str) -> None:
         self.alice, self.service, self.base, self.name = alice, service, base, NAME
-        self.work = Path(pwd.getpwnam(USER).pw_dir, "work", f"mark-{NAME}")
+        home = Path(pwd.getpwnam(USER).pw_dir)
+        self.work = home / "work" / f"mark-{NAME}"
+        self.volumes = home / ".local/share/containers/storage/volumes"
         self.port = self.image = ""
 
     def create(self) -> None:
         """A template with a Dockerfile, its image, a running workspace."""
         template = {
             "name": NAME,
-            "source": {"type": "dockerfile", "dockerfile": f"FROM {self.base}\n"},
+            "source": {"type": "dockerfile", "dockerfile": f"FROM {self.base}\nVOLUME /data\n"},
             "command": ["sleep", "infinity"],
             "ports": [{"name": "web", "container_port": 8000}],
         }
@@ -60,7 +62,8 @@ class Survivor:
     def mark(self) -> None:
         """Leave a mark of each kind."""
         self.inside(
-            f"for path in /work/mark-{NAME} /tmp/mark /etc/mark /dev/shm/mark; do echo made >$path; done;"
+            f"for path in /work/mark-{NAME} /tmp/mark /etc/mark /dev/shm/mark /data/mark-{NAME};"
+            " do echo made >$path; done;"
             f" echo printed >/proc/1/fd/1; {PROGRAM} >/dev/null 2>&1 &"
         )
         until(lambda: all(probe() for probe in self.probes().values()), 30, 0.2)
@@ -72,6 +75,8 @@ class Survivor:
             "what is installed or changed elsewhere inside, `/tmp` too": lambda: (
                 self.inside("cat /tmp/mark /etc/mark") == "made\nmade\n"
             ),
+            # Found in the store, where it must not stay without its container.
+            "data in a `VOLUME` of the image": lambda: any(self.volumes.glob(f"*/_data/mark-{NAME}")),
             "`/dev/shm`": lambda: self.inside("cat /dev/shm/mark") == "made\n",
             "programs that run, shells too": lambda: PROGRAM in self.inside("ps"),
             "numbers of the ports on the host": self.has_its_port,
@@ -103,7 +108,7 @@ class Survivor:
 
     def rebuild(self) -> None:
         """Another image of the same template, which the workspace does not take yet."""
-        text = f"FROM {self.base}\nENV BUILT=again\n"
+        text = f"FROM {self.base}\nVOLUME /data\nENV BUILT=again\n"
         must(self.alice("template", "dockerfile", NAME, "--set", "--file", "-", stdin=text))
         self.build()
 

@@ -301,6 +301,14 @@ def test_prune_of_nothing(service: Service, svc: Svc) -> None:
     assert (done.code, done.err) == (0, "svc: no image in your store is unused\n")
 
 
+def test_prune_of_volumes_alone(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, STORE | {"items": [], "reclaimable_bytes": 0, "unused_volumes": 2})
+    service.answer(PRUNE, {"removed": [], "freed_bytes": 0, "removed_volumes": 1})
+    done = svc("image", "prune", terminal=True, stdin=b"y\n")
+    assert "Remove 2 anonymous volumes? [y/N]" in done.err
+    assert done.out == "1 anonymous volume removed.\n"
+
+
 def test_delete(service: Service, svc: Svc) -> None:
     service.answer(STATUS, RECORD)
     service.answer("DELETE /api/templates/python/image", None, status=204)

@@ -26,17 +26,20 @@ def image(number: int, *names: str, **changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def stock(far: FarEnd, *stored: dict[str, Any]) -> None:
-    """A store with these images, of which a prune removes whatever it is asked to."""
+def stock(far: FarEnd, *stored: dict[str, Any], volumes: int = 0) -> None:
+    """A store with these images and unused volumes, of which a prune removes whatever it is asked to."""
     held = {one["image_id"]: one for one in stored}
 
     def usage(_call: Any) -> dict[str, Any]:
         alone = sum(one["unique_bytes"] for one in held.values())
-        return {"images": list(held.values()), "total_bytes": alone + 400 * bool(held), "free_bytes": 5000}
+        return {
+            "images": list(held.values()), "total_bytes": alone + 400 * bool(held), "free_bytes": 5000,
+            "unused_volumes": volumes,
+        }  # fmt: skip
 
     def prune(call: Any) -> dict[str, Any]:
         gone = [one for one in call.args["ids"] if held.pop(one, None)]
-        return {"removed": gone, "kept": []}
+        return {"removed": gone, "kept": [], "volumes": volumes if call.args["volumes"] else 0}
 
     far.answers |= {"image.usage": usage, "image.prune": prune}
 
@@ -66,7 +69,8 @@ def test_the_overview(ada: Caller, bob: Caller, far: FarEnd, template: str) -> N
     }  # fmt: skip
     del found["items"]
     assert found == {
-        "total_bytes": 2800, "reclaimable_bytes": 1200, "free_bytes": 5000, "quota_bytes": 9000,
+        "total_bytes": 2800, "reclaimable_bytes": 1200, "free_bytes": 5000, "unused_volumes": 0,
+        "quota_bytes": 9000,
     }  # fmt: skip
 
 
@@ -84,6 +88,7 @@ def test_a_prune_removes_what_nothing_needs(ada: Caller, far: FarEnd, template: 
             }
         ],
         "freed_bytes": 600,
+        "removed_volumes": 0,
     }
     assert asked_to_go(far) == [2]
     assert database.execute_sql("SELECT status FROM images").fetchone() is None
@@ -105,8 +110,18 @@ def test_what_a_workspace_names_stays_however_it_is_named(
 ) -> None:
     make_workspace(ada.user_id, template, image_ref=image_ref)
     stock(far, stored)
-    assert image_usage.prune(ada) == {"removed": [], "freed_bytes": 0}
+    assert image_usage.prune(ada) == {"removed": [], "freed_bytes": 0, "removed_volumes": 0}
     assert asked_to_go(far) == []
+
+
+def test_a_prune_removes_volumes_of_containers_that_are_gone(ada: Caller, far: FarEnd) -> None:
+    """Not with one image that is removed; and not asked for where there are none."""
+    stock(far, image(1), image(2), volumes=3)
+    image_usage.remove(ada, f"{1:064x}")
+    assert [call.args["volumes"] for call in far.asked() if call.verb.name == "image.prune"] == [False]
+    assert image_usage.prune(ada)["removed_volumes"] == 3
+    detail = json.loads(database.execute_sql("SELECT detail_json FROM audit ORDER BY id").fetchall()[-1][0])
+    assert detail["removed_volumes"] == 3
 
 
 def test_what_an_operation_works_with_stays(ada: Caller, far: FarEnd) -> None:

@@ -26,7 +26,9 @@ def store(listeners: Any) -> None:
 
 def test_the_overview_and_a_prune(listeners: Any, lab: str, store: None) -> None:
     found = listeners.ask("ada", "GET", "/api/images/overview").get_json()
-    assert set(found) == {"items", "total_bytes", "reclaimable_bytes", "free_bytes", "quota_bytes"}
+    assert set(found) == {
+        "items", "total_bytes", "reclaimable_bytes", "free_bytes", "unused_volumes", "quota_bytes",
+    }  # fmt: skip
     used, spare = sorted(found["items"], key=lambda item: str(item["image_id"]))
     assert (used["used_by"], used["unused"], used["reclaimable_bytes"]) == (["lab"], False, 0)
     assert (spare["used_by"], spare["unused"], spare["reclaimable_bytes"]) == ([], True, 5)
@@ -34,6 +36,7 @@ def test_the_overview_and_a_prune(listeners: Any, lab: str, store: None) -> None
     assert listeners.ask("ada", "POST", "/api/images/prune", json={}).get_json() == {
         "removed": [{"image_id": "b" * 64, "names": ["registry.example/spare:2"], "size_bytes": 9}],
         "freed_bytes": 5,
+        "removed_volumes": 0,
     }
 
 

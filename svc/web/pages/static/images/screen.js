@@ -106,7 +106,7 @@ const sample = (kind, before, amount, after) => element('span', { class: `sw ${k
 
 function showHead() {
   const spare = known.overview.items.filter(item => item.unused);
-  const why = spare.length ? isAway() ? 'the service is away' : '' : 'nothing is unused';
+  const why = spare.length || known.overview.unused_volumes ? isAway() ? 'the service is away' : '' : 'nothing is unused';
   const button = element('button', { class: 'btn', type: 'button', 'data-key': 'prune', 'aria-disabled': why || busy ? 'true' : null, 'aria-busy': busy === 'prune' ? 'true' : null, 'aria-describedby': why ? 'why-prune' : null, 'data-cmd': 'svc image prune --yes', on: { click: () => { if (!why && !busy) prune(spare); } } },
     spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
   replace(find('.head .actions'), button, ...(why ? [element('span', { class: 'vh', id: 'why-prune' }, why)] : []));
@@ -166,15 +166,21 @@ async function remove(entry) {
   await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
 }
 
+const amount = (images, volumes, image = 'image') => [(images || !volumes) && counted(images, image), volumes && counted(volumes, 'anonymous volume')].filter(Boolean).join(' and ');
+
 // Names what goes, each with what is gained.
 async function prune(spare) {
-  const images = counted(spare.length, 'unused image');
+  const volumes = known.overview.unused_volumes ?? 0;
   const row = item => element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)), element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
   const table = element('div', { class: 'in-dialog' }, element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))), spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
-  const sure = ask({ title: `Remove ${images}?`, words: [`No workspace, container or operation needs ${spare.length === 1 ? 'it' : 'them'}. You gain at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`], deed: `Remove ${counted(spare.length, 'image')}`, keep: spare.length === 1 ? 'Keep it' : 'Keep them', line: 'svc image prune --yes', danger: true });
+  const words = [
+    spare.length && `No workspace, container or operation needs ${spare.length === 1 ? 'this image' : 'these images'}. You gain at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`,
+    volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
+  ].filter(Boolean);
+  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words, deed: `Remove ${amount(spare.length, volumes)}`, keep: spare.length + volumes === 1 ? 'Keep it' : 'Keep them', line: 'svc image prune --yes', danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
-  await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'), ({ removed, freed_bytes: freed }) => `Removed ${counted(removed.length, 'image')}, ${gib(freed)}`);
+  await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'), ({ removed, freed_bytes: freed, removed_volumes: volumes }) => `Removed ${amount(removed.length, volumes)}, ${gib(freed)}`);
 }
 
 // ---- live ----
