@@ -45,6 +45,7 @@ def workspace(name: str, status: str = "stopped", **more: Any) -> dict[str, Any]
         "template": {"id": "tpl-1", "name": "torch", "revision": 4, "newer_revision": None},
         "image": {"ref": "docker.io/team/torch:1", "digest": None},
         "image_status": "ready",
+        "newer_image": False,
         "status_reason": "user_requested",
         "status_since": ago(hours=1),
         "health": "ok",

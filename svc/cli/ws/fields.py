@@ -40,6 +40,7 @@ FIELDS = (
     ("NEWER REVISION", "template.newer_revision", plain),
     ("IMAGE", "image.ref", plain),
     ("IMAGE STATUS", "image_status", state),
+    ("NEWER IMAGE", "newer_image", plain),
     ("CPUS", "resources.cpu_limit", plain),
     ("MEMORY", "resources.memory_bytes", size),
     ("SHM SIZE", "resources.shm_bytes", size),

@@ -1,4 +1,4 @@
-"""`svc ws upgrade`: a stopped workspace moves to its template's newest revision."""
+"""`svc ws upgrade`: a stopped workspace moves to its template's newest revision and image."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ LOST = "The container is replaced: what was installed in it is lost, the files o
 
 
 def upgrade(args: Arguments) -> int:
-    """Move a stopped workspace to the newest revision of its template.
+    """Move a stopped workspace to the newest revision of its template, and to the newest image of it.
 
     Prints first what changes. What you have set yourself stays, as far as the new limits allow
     it. Variables, resources, ports and launchers change with the container kept, and with
     what is installed in it. Another image, command, user or mount needs a new container:
-    then this asks, and needs --yes without a terminal. The image must be in your store.
+    then this asks, and needs --yes without a terminal. So does an image that was built or pulled
+    again. The image must be in your store.
     --dry-run only prints; with --json it prints the API's answer.
     """
     answer = ask(args, "GET", path(args, "/upgrade"))
@@ -52,10 +53,12 @@ def _show(args: Arguments, plan: dict[str, Any], replaced: bool) -> None:
     """Print the changes to standard error: of a dry run to standard output."""
     before, after = text(plan, "before"), text(plan, "after")
     lines = [f"{args.workspace} is at revision {before}, the newest is {after}"]
+    if before == after and replaced:
+        lines = [f"{args.workspace} is at revision {before}, the newest; its image was built or pulled again"]
     found = plan.get("changes")
     for change in found if isinstance(found, list) else []:
         lines.append(f"  {_name(change)}: {_value(change, 'before')} -> {_value(change, 'after')}")
-    if before != after:
+    if before != after or replaced:
         lines.append(LOST if replaced else "The container stays, with what is installed in it.")
     for line in lines:
         if args.dry_run:

@@ -18,6 +18,9 @@ STATUS = (
     " WHERE o.owner_id = i.owner_id AND o.status IN ('queued', 'running')) THEN 'missing'"
     " ELSE coalesce(i.status, 'missing') END"
 )
+# Whether the workspace w needs the image i of its reference: a container needs the one that it was made from,
+# which may be older.
+USES = "(w.container_id IS NULL OR coalesce(w.image_digest = i.digest, 1))"
 # The visible templates (?1, ?2 as in VISIBLE) with the reference of each: "per template, per user".
 _OF_TEMPLATES = f"""
     SELECT r.image_ref, t.id AS template_id, t.name AS template_name, t.owner_id AS template_owner,
@@ -41,7 +44,7 @@ _RECORD = f"""json_object(
     'template', iif(f.template_id IS NULL, NULL, json_object('id', f.template_id, 'name', f.template_name)),
     'ref', f.image_ref, 'status', {STATUS}, 'digest', i.digest, 'size_bytes', i.size_bytes, 'error', i.error,
     'used_by', json((SELECT json_group_array(w.name) FROM workspaces w
-        WHERE w.owner_id = ?1 AND w.image_ref = f.image_ref)),
+        WHERE w.owner_id = ?1 AND w.image_ref = f.image_ref AND {USES})),
     'operation', json((SELECT json_object('id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
             'progress', json(o.progress_json)) FROM operations o
         WHERE o.owner_id = ?1 AND o.subject_type = 'image' AND o.subject_id = f.image_ref
@@ -55,14 +58,37 @@ _SORT = {"ref": "f.image_ref", "updated_at": "i.updated_at", "size_bytes": "i.si
 
 
 def whole(image_ref: str) -> str:
-    """A reference with its tag, as the store lists it."""
-    has_tag = ":" in image_ref.rpartition("/")[2] or "@" in image_ref
-    return image_ref if has_tag else f"{image_ref}:latest"
+    """A reference as the store lists it: with its tag, or with a digest and no tag."""
+    name, at, digest = image_ref.partition("@")
+    before, colon, tag = name.rpartition(":")
+    if at:
+        return f"{before if colon and '/' not in tag else name}@{digest}"
+    return name if colon and "/" not in tag else f"{name}:latest"
 
 
 def verb(image_ref: str) -> str:
     """The command of `svc image` that gets an image: `pull` or `build`."""
     return "build" if image_ref.startswith(BUILT) else "pull"
+
+
+def digest_of(owner_id: int, image_ref: str) -> str | None:
+    """The digest of the image that the owner's store last had for this reference; None without one."""
+    row = database.execute_sql(
+        "SELECT digest FROM images WHERE owner_id = ? AND image_ref = ? AND status = 'ready'",
+        (owner_id, image_ref),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def used_by(caller: Caller, image_ref: str) -> list[str]:
+    """The names of the workspaces that need the image which the store has for this reference."""
+    rows = database.execute_sql(
+        "SELECT w.name, w.image_ref FROM workspaces w"
+        " LEFT JOIN images i ON i.owner_id = w.owner_id AND i.image_ref = w.image_ref"
+        f" WHERE w.owner_id = ? AND {USES}",
+        (caller.user_id,),
+    )
+    return sorted(name for name, ref in rows if whole(ref) == whole(image_ref))
 
 
 def references(caller: Caller) -> list[str]:

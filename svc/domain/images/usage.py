@@ -2,7 +2,8 @@
 
 "`image prune`: removes unused images in the caller's store", and "never removes
 what a workspace needs": neither an image that a container was made from, nor one
-that a workspace without a container names, nor one that an operation works with.
+that a workspace without a container names or that an upgrade would take, nor one
+that an operation works with.
 """
 
 from __future__ import annotations
@@ -111,25 +112,31 @@ class References:
 
     def add(self, image_ref: str, value: Any) -> None:
         """Add a value for a reference."""
-        _, at, digest = image_ref.partition("@")
-        for key in {digest, image_ref} if at else {records.whole(image_ref)}:
+        digest = image_ref.partition("@")[2]
+        for key in {records.whole(image_ref), digest} - {""}:
             self._found.setdefault(key, []).append(value)
+
+    def add_digest(self, digest: str, value: Any) -> None:
+        """Add a value for the image of this digest, whatever it is called."""
+        self._found.setdefault(digest, []).append(value)
 
     def of(self, one: Usage) -> list[Any]:
         """The values of all references to this image."""
-        return [value for key in {*one.names, one.digest or ""} for value in self._found.get(key, ())]
+        keys = (*one.names, one.digest or "")  # a reference with a digest is found by both
+        return list({id(value): value for key in keys for value in self._found.get(key, ())}.values())
 
 
 class Needs(NamedTuple):
-    """The images that must stay: used by workspaces or by running operations."""
+    """The images that must stay: used by workspaces, their next upgrades or running operations."""
 
     workspaces: References
+    upgrades: References
     operations: References
     building: bool
 
     def spare(self, one: Usage) -> bool:
         """Check that nothing needs an image; a running build needs its nameless ones."""
-        if one.containers or self.workspaces.of(one) or self.operations.of(one):
+        if one.containers or any(of.of(one) for of in (self.workspaces, self.upgrades, self.operations)):
             return False
         return bool(one.names) or not self.building
 
@@ -139,17 +146,24 @@ def _needs(caller: Caller) -> Needs:
         "SELECT 1 FROM operations WHERE owner_id = ? AND status IN ('queued', 'running') AND kind <> 'pull'",
         (caller.user_id,),
     ).fetchone()
-    needs = Needs(References(), References(), building is not None)
-    for name, image_ref in _workspaces(caller):
-        needs.workspaces.add(image_ref, name)
+    needs = Needs(References(), References(), References(), building is not None)
+    for name, image_ref, digest in _workspaces(caller):
+        if digest is None:
+            needs.workspaces.add(image_ref, name)
+        else:
+            needs.workspaces.add_digest(digest, name)
+            needs.upgrades.add(image_ref, name)
     for image_ref in _in_operations(caller):
         needs.operations.add(image_ref, image_ref)
     return needs
 
 
-def _workspaces(caller: Caller) -> list[tuple[str, str]]:
+def _workspaces(caller: Caller) -> list[tuple[str, str, str | None]]:
+    """Name and image reference of each workspace, and the digest of what its container was made from."""
     return database.execute_sql(
-        "SELECT name, image_ref FROM workspaces WHERE owner_id = ?", (caller.user_id,)
+        "SELECT name, image_ref, iif(container_id IS NULL, NULL, image_digest) FROM workspaces"
+        " WHERE owner_id = ?",
+        (caller.user_id,),
     ).fetchall()
 
 
@@ -200,7 +214,8 @@ def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
         "reclaimable_bytes": one.unique_bytes if spare else 0,
         "unused": spare,
         "created_at": one.created_at,
-        "used_by": sorted(set(needs.workspaces.of(one)))[:NAMES_MAX],
+        "used_by": sorted(used := set(needs.workspaces.of(one)))[:NAMES_MAX],
+        "newer_for": sorted(set(needs.upgrades.of(one)) - used)[:NAMES_MAX],
         "templates": templates.of(one),
         "containers": one.containers,
     }
@@ -333,9 +348,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     operations.require_none(caller, "image", image_ref)
     if image_ref in _in_operations(caller):
         raise OperationInProgress(f"a running operation of yours uses {image_ref}", hint="svc operation list")
-    whole = records.whole(image_ref)
-    names = sorted(name for name, ref in _workspaces(caller) if records.whole(ref) == whole)
-    if names:
+    if names := records.used_by(caller, image_ref):
         raise _needed_by(image_ref, names)
     with audit.audited(caller, "image.delete", image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)

@@ -14,6 +14,7 @@ from typing import Any
 from svc.db.connect import database
 from svc.domain import configuration, image_users, pages
 from svc.domain.images.records import STATUS as IMAGE_STATUS
+from svc.domain.images.records import USES
 from svc.domain.pages import Page
 from svc.domain.workspaces.port_kinds import connect_sql, url_sql
 from svc.errors import NotFound
@@ -52,6 +53,8 @@ _WARNINGS = image_users.warnings_sql(
     is_own="t.owner_id = w.owner_id",
     workspace="w.name",
 )
+# The store has an image of its reference that its container was not made from: an upgrade takes it.
+_NEWER_IMAGE = "i.status = 'ready' AND instr(w.image_ref, '@') = 0 AND NOT " + USES
 # Fields that are a column of the same name, kept as they are requested: their SQL in the record.
 PLAIN_FIELDS = {
     "display_name": "w.display_name",
@@ -65,7 +68,7 @@ _RECORD = f"""json_object(
     'template', json_object('id', w.template_id, 'name', t.name, 'revision', w.template_revision,
         'newer_revision', iif(t.revision > w.template_revision, t.revision, NULL)),
     'image', json_object('ref', w.image_ref, 'digest', w.image_digest),
-    'image_status', {IMAGE_STATUS},
+    'image_status', {IMAGE_STATUS}, 'newer_image', json(iif({_NEWER_IMAGE}, 'true', 'false')),
     'status', w.status, 'status_reason', w.status_reason, 'status_since', w.status_since,
     'health', w.health, 'last_error', json(w.last_error_json),
     'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status, 'phase', p.phase,

@@ -42,6 +42,7 @@ class Workspace(NamedTuple):
     image_ref: str
     work: int | None  # in a transition: the number of the call that carries it out (svc.db.held)
     container_id: str | None
+    image_digest: str | None  # of the image that its container was made from
     stale: int
     started_at: str | None
     stopped_at: str | None

@@ -49,6 +49,11 @@ class Plan(NamedTuple):
             return "none"
         return "replaced" if any(change["needs_container"] for change in self.changes) else "kept"
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there is a newer revision, or the image was built or pulled again."""
+        return self.before != self.after or self.container == "replaced"
+
     def record(self) -> dict[str, Any]:
         """The record of the API."""
         return {
@@ -59,8 +64,11 @@ class Plan(NamedTuple):
         }
 
 
-def make(workspace: Workspace, ports: list[Port], new: Template) -> Plan:
-    """The plan that brings a workspace with these ports to its template's revision `new`."""
+def make(workspace: Workspace, ports: list[Port], new: Template, digest: str | None = None) -> Plan:
+    """The plan that brings a workspace with these ports to its template's revision `new`.
+
+    `digest`: of the image that the owner's store has for it, if that is known.
+    """
     old = workspace.template
     granted, env = _resources(workspace, old, new), _own_env(workspace, old, new)
     # One that its owner has chosen stays.
@@ -72,7 +80,7 @@ def make(workspace: Workspace, ports: list[Port], new: Template) -> Plan:
     port_changes = _ports(ports, old, new)
     before, after = findings.documents(revisions.content_of(old), revisions.content_of(new))
     changes = [
-        *_one("image", workspace.image_ref, new.image_ref, needs_container=True),
+        *_one("image", *_images(workspace, new.image_ref, digest), needs_container=True),
         *(
             one
             for key in CREATED_WITH
@@ -91,6 +99,15 @@ def make(workspace: Workspace, ports: list[Port], new: Template) -> Plan:
         *(one for key in OTHERS for one in _one(key, before[key], after[key])),
     ]
     return Plan(workspace.template_revision, new.revision, row, port_changes, changes)
+
+
+def _images(workspace: Workspace, image_ref: str, digest: str | None) -> tuple[str, str]:
+    """The image before and after: with the digests where the store has another one of the same reference."""
+    before = workspace.image_digest if workspace.container_id else None
+    is_tag = workspace.image_ref == image_ref and "@" not in image_ref
+    if not is_tag or not before or not digest or before == digest:
+        return workspace.image_ref, image_ref
+    return f"{image_ref}@{before}", f"{image_ref}@{digest}"
 
 
 def _one(

@@ -1,4 +1,4 @@
-"""The move of a stopped workspace to its template's newest revision.
+"""The move of a stopped workspace to its template's newest revision and the newest image of it.
 
 Where the container can stay it does, with everything that is installed in it: then the row changes, and
 the next start has the new values. Else a new container is prepared beside the present one, and one
@@ -18,6 +18,7 @@ from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
 from svc.domain import audit, operations
+from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import templates
 from svc.domain.templates import variables as template_variables
@@ -43,7 +44,8 @@ def preview(caller: Caller, ref: str) -> dict[str, Any]:
 def upgrade(
     caller: Caller, ref: str, revision: int | None = None, *, replace: bool = False, expected: Expected = None
 ) -> dict[str, Any]:
-    """Upgrade a stopped workspace; returns its record. At the newest revision it succeeds.
+    """Upgrade a stopped workspace; returns its record. At the newest revision, with its
+    newest image, it succeeds.
 
     `revision` is the one that the caller has seen the plan of. `replace`: a new container may take the
     place of the present one. Raises NotFound, TemplateDisabled, WorkspaceNotStopped, OperationInProgress,
@@ -61,7 +63,7 @@ def upgrade(
                 f"the newest revision of {new.name} is {new.revision}, not {revision}",
                 hint=f"svc ws upgrade {workspace.name} --dry-run",
             )
-        if workspace.template_revision != new.revision:
+        if _plan(workspace, new).is_due:
             plan = _upgrade(caller, workspace, new, replace, expected)
             detail |= {"after": plan.after, "container": plan.container}
             detail["changes"] = sorted({change["part"] for change in plan.changes})
@@ -69,7 +71,8 @@ def upgrade(
 
 
 def _plan(workspace: Workspace, new: Template) -> Plan:
-    return upgrade_plan.make(workspace, ports.rows_of(workspace.id), new)
+    digest = image_records.digest_of(workspace.owner_id, new.image_ref)
+    return upgrade_plan.make(workspace, ports.rows_of(workspace.id), new, digest)
 
 
 def _upgrade(caller: Caller, before: Workspace, new: Template, replace: bool, expected: Expected) -> Plan:
@@ -148,8 +151,11 @@ def _replacement(plan: Plan) -> ReplacementRequired:
     """The refusal of an upgrade that would cost what is installed in the container."""
     parts = [change["part"] for change in plan.changes if change["needs_container"]]
     name = plan.row.name
+    why = f"revision {plan.after} has another {' and another '.join(parts)}"
+    if plan.before == plan.after:
+        why = "its image was built or pulled again"
     return ReplacementRequired(
-        f"revision {plan.after} has another {' and another '.join(parts)}: {name} needs a new container,"
+        f"{why}: {name} needs a new container,"
         " and what was installed in the present one is lost; the files of /work stay",
         hint=f"svc ws upgrade {name}",
         details={"parts": parts},

@@ -192,7 +192,13 @@ class StoredImage(RemovedImage):
     reclaimable_bytes = fields.Integer(metadata={"description": "the least that a prune frees"})
     unused = fields.Boolean(metadata={"description": "whether a prune would remove it"})
     created_at = fields.String(allow_none=True)
-    used_by = fields.List(fields.String(), metadata={"description": "names of workspaces"})
+    used_by = fields.List(
+        fields.String(),
+        metadata={"description": "names of workspaces, by what their containers were made from"},
+    )
+    newer_for = fields.List(
+        fields.String(), metadata={"description": "names of workspaces that an upgrade would move to it"}
+    )
     templates = fields.List(fields.Nested(TemplateOfImage))
     containers = fields.Integer(metadata={"description": "created from it, also without svc"})
 

@@ -262,6 +262,12 @@ class Workspace(Schema):
     template = fields.Nested(TemplateOfWorkspace)
     image = fields.Nested(ImageOfWorkspace)
     image_status = fields.String()
+    newer_image = fields.Boolean(
+        metadata={
+            "description": "the store has an image of this reference that was pulled or built after the"
+            " container was made; an upgrade takes it"
+        }
+    )
     status = fields.String(validate=validate.OneOf(STATUSES))
     status_reason = fields.String(allow_none=True)
     status_since = fields.DateTime()

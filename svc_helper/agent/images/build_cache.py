@@ -14,7 +14,7 @@ import re
 
 from svc_helper.agent import user_files
 from svc_helper.agent.images import store as image_store
-from svc_helper.agent.images.descriptions import texts
+from svc_helper.agent.images.descriptions import stored_name, texts
 from svc_helper.agent.images.store import Layer, Store
 from svc_helper.wire.quick_typing import Any
 
@@ -37,7 +37,7 @@ def obstacle(store: Store, bases: list[str], dockerfile: bytes, built: frozenset
     if b"scratch" in dockerfile.lower():
         starts["scratch"] = {_SCRATCH}
     for base in bases:
-        found = [row for row in rows if _whole(base) in texts(row, "names")]
+        found = [row for row in rows if stored_name(base) in texts(row, "names")]
         if len(found) != 1:
             return f"{base} cannot be told from other images of the store"
         starts[str(found[0].get("id"))] = set(image_store.tops(found[0]))
@@ -103,8 +103,3 @@ def _foreign_names(row: dict[str, Any]) -> list[str]:
     return [
         name for key in ("names", "names-history") for name in texts(row, key) if not _OWN.fullmatch(name)
     ]
-
-
-def _whole(image: str) -> str:
-    """A reference as the store lists it."""
-    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from svc_helper.wire.quick_typing import Any
 
 
@@ -9,6 +11,14 @@ def texts(untrusted: dict[str, Any], key: str) -> list[str]:
     """The strings in the list at this key; empty if it is not a list."""
     value = untrusted.get(key)
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def stored_name(image: str) -> str:
+    """A reference as the store lists it and skopeo takes it: of a tag and a digest only the digest."""
+    name, at, digest = image.partition("@")
+    if at:
+        return re.sub(r":[^/]*$", "", name) + at + digest
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 def describe(untrusted: dict[str, Any]) -> dict[str, Any]:

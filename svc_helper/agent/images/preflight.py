@@ -16,6 +16,7 @@ import sys
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.images import images, logins, puller
 from svc_helper.agent.images import store as image_store
+from svc_helper.agent.images.descriptions import stored_name
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.http import not_understood
@@ -120,7 +121,7 @@ def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, A
     policy = f"--registries-conf={podman.home.registries_conf}"  # Podman's variable is ignored by skopeo
     login = logins.find(podman.home, image)
     options = ["--raw", *([f"--authfile={login}"] if login else [])]
-    done = commands.run(podman, call, "skopeo", policy, "inspect", *options, f"docker://{image}")
+    done = commands.run(podman, call, "skopeo", policy, "inspect", *options, f"docker://{stored_name(image)}")
     if done.status == 127:  # of env, for a command that it does not find
         raise Failure("failed", "skopeo is not installed on this host")
     if done.status != 0:

@@ -131,6 +131,13 @@ def test_where_it_cannot_be_told(tmp_path: Path) -> None:
     assert build_cache.obstacle(Store("/nowhere", "overlay"), [BASE], b"", frozenset())
 
 
+def test_a_base_by_its_tag_and_digest(tmp_path: Path) -> None:
+    """The store lists it without the tag."""
+    pinned = "r.example/pinned@sha256:" + "0" * 64
+    created = store(tmp_path, {"id": "pinned", "layer": "c", "names": [pinned, "r.example/pinned:1"]})
+    assert build_cache.obstacle(created, [pinned.replace("@", ":1@")], b"", frozenset()) == ""
+
+
 def test_what_was_built_is_recorded(tmp_path: Path) -> None:
     path = f"{tmp_path}/new/images"
     ids = [f"{number:064x}" for number in range(1003)]

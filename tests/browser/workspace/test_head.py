@@ -273,6 +273,22 @@ def test_upgrade_says_what_changes(browser: Driver, canned: Canned) -> None:
     assert headers["IF_MATCH"] == records.VERSION
 
 
+def test_a_newer_image_of_the_same_revision(browser: Driver, canned: Canned) -> None:
+    record = shared.workspace("train-7b", newer_image=True)
+    records.serve(canned, record)
+    change = {"part": "image", "name": None, "before": "reg/t:1@sha256:1", "after": "reg/t:1@sha256:2"}
+    plan = {"before": 4, "after": 4, "container": "replaced", "changes": [change]}
+    canned.answers[f"GET {records.PATH}/upgrade"] = plan
+    canned.answers[f"POST {records.PATH}/upgrade"] = record
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Its image was built or pulled again.")
+    press(browser, f"{HEAD} [data-key=more]")
+    press(browser, f"{HEAD} details [data-cmd='svc ws upgrade train-7b']")
+    for text in ("Upgrade train-7b to the newer image?", "reg/t:1@sha256:2", "It gets a new container."):
+        says(browser, text, "dialog[open]")
+    assert focused(browser) == "Keep the present image"
+
+
 def test_a_newer_revision_of_one_that_runs(browser: Driver, canned: Canned) -> None:
     record = records.of_the_mock_up()
     record["template"] |= {"newer_revision": 5}

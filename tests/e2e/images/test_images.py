@@ -90,19 +90,24 @@ def test_by_tag(kim: Call, shelf: Shelf, template: Make) -> None:
     must(kim("image", "pull", name, "--wait"))  # once more is no error
 
 
-def test_by_digest(kim: Call, shelf: Shelf, template: Make) -> None:
+@pytest.mark.parametrize("tag", ["", ":pinned"])
+def test_by_digest(kim: Call, shelf: Shelf, template: Make, tag: str) -> None:
     """And a workspace of it: the tag may go elsewhere meanwhile."""
     pushed = shelf.put("pinned", {"word": b"the first"})
-    name = template("tse-kim", f"{shelf.address}/{REPOSITORY}@{pushed}")
+    name = template("tse-kim", reference := f"{shelf.address}/{REPOSITORY}{tag}@{pushed}")
     shelf.put("pinned", {"word": b"the second"})
     must(kim("ws", "setup", "--template", name, "--name", "pinned"))
     try:
         assert state(kim, name)["digest"] == pushed
+        listed = must(kim("image", "list", "--json")).json()["items"]
+        assert [one["status"] for one in listed if one["ref"] == reference] == ["ready"]
         must(kim("ws", "start", "pinned"))
         assert must(kim("ws", "exec", "pinned", "--", "cat", "/word")).out == "the first"
     finally:
         kim("ws", "stop", "pinned")
         kim("ws", "delete", "pinned", "--yes")
+    must(kim("image", "delete", name, "--yes"))
+    assert state(kim, name)["status"] == "missing"
 
 
 def test_a_digest_that_the_registry_does_not_have(kim: Call, shelf: Shelf, template: Make) -> None:

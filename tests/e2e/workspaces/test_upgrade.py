@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 from e2e.installation import Call, Service, processes_of, until
-from e2e.surroundings import must, podman, template_of
+from e2e.registries import REPOSITORY, Shelf
+from e2e.surroundings import must, new_template, podman, template_of
 
 ROUNDS = max(1, int(os.environ.get("SVC_TEST_ROUNDS", "25")) // 3)
 USER = "tse-alice"
@@ -113,6 +114,34 @@ def test_an_upgrade_that_replaces_the_container(alice: Call, lab: str, record: R
     assert runs(alice, lab) == 2
     assert inside(alice, lab, f"cat /work/{lab}; cat /marker 2>/dev/null || echo gone") == "kept\ngone\n"
     assert "said" in must(alice("ws", "logs", lab)).out
+
+
+def test_an_image_that_was_pulled_again(
+    alice: Call, service: Service, registry: str, shelf: Shelf, record: Record
+) -> None:
+    shelf.put("moving", {"version": b"1"})
+    name = "moving"
+    source = {"type": "registry", "image_ref": f"{registry}/{REPOSITORY}:moving"}
+    new_template(USER, service.env, name, source, command=["sleep", "900001"])
+    must(alice("ws", "setup", "--template", name, "--name", name))
+    try:
+        shelf.put("moving", {"version": b"2"})
+        assert record(name)["newer_image"] is False
+        must(alice("image", "pull", name, "--wait"))
+        assert record(name)["newer_image"] is True
+        used = must(alice("image", "overview", "--json")).json()["items"]
+        uses = [
+            (one["used_by"], one["newer_for"]) for one in used if name in (*one["used_by"], *one["newer_for"])
+        ]
+        assert sorted(uses) == [([], [name]), ([name], [])]
+        must(alice("ws", "upgrade", name, "--yes"))
+        must(alice("ws", "start", name))
+        assert inside(alice, name, "cat /version") == "2"
+        assert record(name)["newer_image"] is False
+    finally:
+        alice("ws", "stop", name)
+        alice("ws", "delete", name, "--yes")
+        alice("template", "delete", name, "--yes")
 
 
 def test_what_runs_and_when_it_printed(alice: Call, lab: str, record: Record) -> None:

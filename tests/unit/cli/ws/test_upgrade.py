@@ -46,6 +46,17 @@ def test_a_new_container_needs_yes(service: Service, svc: Svc) -> None:
     assert service.last.json == {"revision": 3, "replace_container": True}
 
 
+def test_an_image_that_was_built_again(service: Service, svc: Svc) -> None:
+    service.answer(f"GET {PATH}", plan("replaced", IMAGE) | {"after": 1})
+    service.answer(f"POST {PATH}", RECORD)
+    done = svc("ws", "upgrade", "demo", "--yes")
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "demo is at revision 1, the newest; its image was built or pulled again", "  image: a:1 -> a:2",
+        "The container is replaced: what was installed in it is lost, the files of /work stay.",
+    ]  # fmt: skip
+
+
 def test_a_dry_run_only_prints(service: Service, svc: Svc) -> None:
     service.answer(f"GET {PATH}", plan("replaced", IMAGE))
     done = svc("ws", "upgrade", "demo", "--dry-run")

@@ -12,6 +12,7 @@ from svc.domain.images import requests as image_requests
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed
+from svc_helper.agent.images.descriptions import stored_name
 
 
 def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> None:
@@ -41,6 +42,26 @@ def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> 
     assert [item["ref"] for item in images.page_of(bob, Page())["items"]] == ["registry.example/open:1"]
     far.answers["image.list"] = {"images": "nonsense"}
     assert images.page_of(ada, Page(status=("ready",)))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("image_ref", "stored"),
+    [
+        ("reg.example:5000/a/b", "reg.example:5000/a/b:latest"),
+        ("reg.example:5000/b:1", "reg.example:5000/b:1"),
+        (f"reg.example:5000/b@{DIGEST}", f"reg.example:5000/b@{DIGEST}"),
+        (f"reg.example:5000/b:1@{DIGEST}", f"reg.example:5000/b@{DIGEST}"),
+    ],
+)
+def test_a_reference_is_found_as_the_store_lists_it(
+    ada: Caller, far: FarEnd, image_ref: str, stored: str
+) -> None:
+    make_template(ada.user_id, "one", image_ref=image_ref)
+    row = {"names": [stored], "image_id": "x", "digest": DIGEST, "size_bytes": 5}
+    far.answers["image.list"] = {"images": [row]}
+    (item,) = images.page_of(ada, Page())["items"]
+    assert (item["ref"], item["status"]) == (image_ref, "ready")
+    assert stored_name(image_ref) == stored, "the agent's own rule is the same"
 
 
 @pytest.mark.parametrize("digest", [[], {"sha256": "x"}, 5, "x" * 81])
@@ -107,5 +128,6 @@ def test_how_one_comes_by_an_image() -> None:
 
 def test_a_reference_as_the_store_lists_it() -> None:
     assert image_records.whole("r.example:5000/a") == "r.example:5000/a:latest"
-    for ref in ("r.example/a:1", "r.example/a@sha256:x", "r.example/a:1@sha256:x"):
+    for ref in ("r.example/a:1", "r.example/a@sha256:x"):
         assert image_records.whole(ref) == ref
+    assert image_records.whole("r.example:5000/a:1@sha256:x") == "r.example:5000/a@sha256:x"

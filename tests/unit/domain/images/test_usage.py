@@ -11,8 +11,10 @@ from unit.serving import DIGEST, IMAGE, FarEnd, make_template, make_workspace
 from svc import errors
 from svc.db.connect import database
 from svc.domain.images import images
+from svc.domain.images import records as image_records
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
+from svc.domain.pages import Page
 from svc.domain.principal import Caller
 
 DOCKERFILE = "FROM registry.example/debian:12\n"
@@ -225,6 +227,53 @@ def test_a_store_that_no_podman_has(ada: Caller, far: FarEnd, hostile: list[dict
         with pytest.raises(errors.EngineFailed):
             ask(ada)
     assert not asked_to_go(far)
+
+
+# --- a reference that has moved ---------------------------------------------------------------
+
+
+def moved(ada: Caller, far: FarEnd, template: str) -> None:
+    """A workspace whose container is of image 1; the reference is image 2's by now."""
+    make_workspace(ada.user_id, template, container_id="c" * 64, image_digest=image(1)["digest"])
+    images.remember(ada, IMAGE, "ready", digest=image(2)["digest"])
+    stock(far, image(1, containers=1), image(2, IMAGE))
+
+
+def test_a_workspace_uses_what_its_container_was_made_from(ada: Caller, far: FarEnd, template: str) -> None:
+    moved(ada, far, template)
+    items = {int(item["image_id"], 16): item for item in image_usage.overview(ada)["items"]}
+    uses = {number: (item["used_by"], item["newer_for"], item["unused"]) for number, item in items.items()}
+    assert uses == {1: (["lab"], [], False), 2: ([], ["lab"], False)}
+    listed = image_records.page_of(ada, Page())["items"]
+    assert [(item["ref"], item["used_by"]) for item in listed] == [(IMAGE, [])]
+
+
+def test_what_an_upgrade_takes_is_not_pruned(ada: Caller, far: FarEnd, template: str) -> None:
+    moved(ada, far, template)
+    assert image_usage.prune(ada)["removed"] == []
+
+
+def test_no_workspace_keeps_an_image_that_only_its_upgrade_takes(
+    ada: Caller, far: FarEnd, template: str
+) -> None:
+    moved(ada, far, template)
+    with pytest.raises(errors.Conflict) as caught:
+        image_usage.remove(ada, image(2)["image_id"])
+    assert caught.value.hint == "svc image delete base"
+    image_usage.delete(ada, "base")
+    with pytest.raises(errors.Conflict) as caught:
+        image_usage.remove(ada, image(1)["image_id"])
+    assert (caught.value.hint, caught.value.details) == ("svc ws delete lab", {"workspaces": ["lab"]})
+
+
+def test_a_template_of_a_reference_with_a_digest_is_named_once(ada: Caller, far: FarEnd) -> None:
+    digest = image(1)["digest"]
+    reference = f"registry.example/pinned:1@{digest}"
+    pinned = make_template(ada.user_id, "pinned", image_ref=reference)
+    make_workspace(ada.user_id, pinned, image_ref=reference)
+    stock(far, image(1, f"registry.example/pinned@{digest}", "registry.example/pinned:1"))
+    (item,) = image_usage.overview(ada)["items"]
+    assert (item["templates"], item["used_by"]) == ([{"id": pinned, "name": "pinned"}], ["lab"])
 
 
 # --- one image -----------------------------------------------------------------------------

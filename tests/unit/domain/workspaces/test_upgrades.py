@@ -14,6 +14,7 @@ from svc import errors
 from svc.db.connect import close_database, database, write
 from svc.db.ids import now
 from svc.domain import versions
+from svc.domain.images import images
 from svc.domain.principal import Caller
 from svc.domain.templates import templates
 from svc.domain.workspaces import reconcile_rules, states, transitions, upgrades, workspaces
@@ -21,6 +22,7 @@ from svc.domain.workspaces.reconcile_rules import Seen
 
 NEW = "registry.example/team/base:2"
 NEXT = "e" * 64
+OLD, NEWER = (f"sha256:{digit * 64}" for digit in "12")
 IDLE = {"exists": True, "status": "stopped"}
 ANOTHER_IMAGE = {"source": {"image_ref": NEW}}
 
@@ -101,6 +103,67 @@ def test_one_without_a_container_has_nothing_to_lose(
     assert upgrades.preview(ada, "lab")["container"] == "none"
     record = upgrades.upgrade(ada, "lab")
     assert (record["image"]["ref"], far.verbs()) == (NEW, [])
+
+
+# --- an image that was built or pulled again ---------------------------------------------
+
+
+def of_image(ada: Caller, lab: str, stored: str, reference: str = IMAGE) -> states.Workspace:
+    """The workspace, made from one image of this reference, of which the store has another."""
+    sql = "UPDATE workspaces SET image_ref = ?, image_digest = ? WHERE id = ?"
+    with write():
+        database.execute_sql(sql, (reference, OLD, lab))
+    images.remember(ada, reference, "ready", digest=stored)
+    return row(lab)
+
+
+def test_a_newer_image_of_the_same_reference_is_an_upgrade(ada: Caller, far: FarEnd, lab: str) -> None:
+    of_image(ada, lab, OLD)
+    assert workspaces.get(ada, "lab")["newer_image"] is False
+    of_image(ada, lab, NEWER)
+    assert workspaces.get(ada, "lab")["newer_image"] is True
+    plan = upgrades.preview(ada, "lab")
+    assert (plan["before"], plan["after"], plan["container"]) == (1, 1, "replaced")
+    assert plan["changes"] == [
+        {
+            "part": "image", "name": None, "before": f"{IMAGE}@{OLD}", "after": f"{IMAGE}@{NEWER}",
+            "needs_container": True,
+        }
+    ]  # fmt: skip
+    with pytest.raises(errors.ReplacementRequired) as caught:
+        upgrades.upgrade(ada, "lab", 1)
+    assert caught.value.message.startswith("its image was built or pulled again: lab needs a new container")
+    assert (caught.value.details, caught.value.hint) == ({"parts": ["image"]}, "svc ws upgrade lab")
+    far.answers["image.inspect"] = {"present": True, "digest": NEWER, "size_bytes": 1, "user": None}
+    far.answers["ctr.replace"] = {"replaced": True}
+    record = upgrades.upgrade(ada, "lab", 1, replace=True)
+    assert (record["image"], record["newer_image"]) == ({"ref": IMAGE, "digest": NEWER}, False)
+    assert row(lab).container_id == NEXT
+    far.calls.clear()
+    assert upgrades.upgrade(ada, "lab", 1, replace=True)["image"]["digest"] == NEWER
+    assert far.verbs() == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "status", "reference"),
+    [
+        ({"container_id": None}, "ready", IMAGE),  # its next start takes the newest
+        ({"image_digest": None}, "ready", IMAGE),  # of an earlier release
+        ({}, "building", IMAGE),
+        ({}, "ready", f"{IMAGE}@{OLD}"),  # one and no other
+    ],
+)
+def test_what_is_no_newer_image(
+    ada: Caller, lab: str, columns: dict[str, Any], status: str, reference: str
+) -> None:
+    of_image(ada, lab, NEWER, reference)
+    images.remember(ada, reference, status, digest=NEWER if status == "ready" else None)
+    for name, value in columns.items():
+        with write():
+            database.execute_sql(f"UPDATE workspaces SET {name} = ? WHERE id = ?", (value, lab))
+    assert workspaces.get(ada, "lab")["newer_image"] is False
+    if reference == IMAGE:
+        assert upgrades.preview(ada, "lab")["changes"] == []
 
 
 # --- what cannot ------------------------------------------------------------------------

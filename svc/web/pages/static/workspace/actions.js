@@ -53,7 +53,8 @@ function headMenu(record) {
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
   if (status === 'running' && idle.action !== 'none') items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doDeed('keep')));
   items.push(element('li', {}, element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) }, 'Make another like this')));
-  if (template.newer_revision) items.push(does(allowed.includes('upgrade') ? `Upgrade to revision ${template.newer_revision}` : `What revision ${template.newer_revision} changes`, `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade));
+  const newer = template.newer_revision ? `revision ${template.newer_revision}` : record.newer_image && 'the newer image';
+  if (newer) items.push(does(allowed.includes('upgrade') ? `Upgrade to ${newer}` : `What ${newer} changes`, `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade));
   if (allowed.includes('delete')) items.push(element('li', {}, element('hr')), does('Delete', COMMANDS.delete(name), () => doDeed('delete'), { class: 'danger' }));
   return element('details', { class: 'menu' },
     element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, ...items));

@@ -29,9 +29,9 @@ export function factsOf(record, { gpuNumber, upgrade }) {
   return element('dl', { class: 'facts' }, facts.filter(Boolean).flatMap(([title, ...content]) => [element('dt', {}, title), element('dd', { class: 'num' }, ...content.filter(Boolean))]));
 }
 
-function newerRevision({ template }, upgrade) {
-  if (!template.newer_revision) return null;
-  return element('div', {}, `Revision ${template.newer_revision} is out. `, element('button', { class: 'btn link small', type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd, on: { click: upgrade.open } }, 'What changes'));
+function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
+  if (!template.newer_revision && !isNewerImage) return null;
+  return element('div', {}, template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ', element('button', { class: 'btn link small', type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd, on: { click: upgrade.open } }, 'What changes'));
 }
 
 function imageFact({ image, image_status: status }) {

@@ -26,19 +26,21 @@ export async function upgradeDialog(record, { version, path, refuse }) {
   const isReplaced = plan.container === 'replaced';
   if (!record.allowed_actions.includes('upgrade')) return preview(record, plan);
   return formDialog({
-    title: `Upgrade ${record.name} to revision ${plan.after}?`,
+    title: `Upgrade ${record.name} to ${nextOf(plan)}?`,
     fields: [planOf(plan), ends(plan)],
-    deed: `Upgrade to revision ${plan.after}`, keep: `Stay at revision ${plan.before}`, danger: isReplaced,
+    deed: `Upgrade to ${nextOf(plan)}`, keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`, danger: isReplaced,
     lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`, failed: 'It was not upgraded.',
     send: () => call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced }, ifMatch: version }),
   });
 }
 
+const nextOf = ({ before, after }) => before === after ? 'the newer image' : `revision ${after}`;
+
 // Of one that runs: what would change, and what must be done before.
 async function preview(record, plan) {
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'plan-h' }, element('div', { class: 'in' },
-    element('h2', { id: 'plan-h' }, `What revision ${plan.after} changes in ${record.name}`), planOf(plan), ends(plan),
+    element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`), planOf(plan), ends(plan),
     element('p', { class: 'soft' }, 'It is upgraded while it is stopped.'), command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
     element('form', { method: 'dialog', class: 'ends' }, close)));
   document.body.append(dialog);

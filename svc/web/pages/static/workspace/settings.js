@@ -132,12 +132,13 @@ function takeTheirs() {
   follow();
 }
 
-function rules({ idle, template, name, command }) {
+function rules({ idle, template, name, command, newer_image: isNewerImage }) {
+  const newer = template.newer_revision ? `revision ${template.newer_revision}` : isNewerImage && 'the newer image';
   const words = idle.action === 'none' || idle.after_minutes === null ? 'Nothing is done when it is idle.'
     : idle.action === 'stop' ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.` : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
   return [element('h2', {}, 'By its template'),
     element('p', { class: 'soft' }, words, ` Mounts, apps${command ? '' : ', command'} and image are those of `, element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
-    ...(template.newer_revision ? [element('div', { class: 'row' }, element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } }, `What revision ${template.newer_revision} changes`))] : [])];
+    ...(newer ? [element('div', { class: 'row' }, element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } }, `What ${newer} changes`))] : [])];
 }
 
 function ending({ allowed_actions: allowed, status }) {
