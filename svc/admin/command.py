@@ -116,6 +116,7 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
     database = database_path(settings)
     require_owner(database)
     _require_no_restore(settings, database)
+    require_not_lost(settings, database)
 
     def opened() -> Any:
         acting.by_default("admin", OPERATOR)
@@ -138,6 +139,16 @@ def _require_no_restore(settings: Settings, database: str) -> None:
     except SettingInvalid:
         return  # a command that needs the setting refuses it; the others do not know where the note would be
     require_none(state_dir, database)
+
+
+def require_not_lost(settings: Settings, database: str) -> None:
+    """Raise DatabaseRefused for a missing or empty file that was a database by root's records."""
+    from svc.admin.custody.snapshots import restore_hint
+    from svc.db.location import lost_database
+    from svc.errors import DatabaseRefused
+
+    if lost := lost_database(settings, database):
+        raise DatabaseRefused(lost, hint=restore_hint(settings, database))
 
 
 def active_account(name: str) -> Account:

@@ -16,6 +16,7 @@ from svc.cli.arguments import YES, Argument, Arguments, Command
 MIGRATE_S = 86400.0  # for a large database on a slow disk: a migration is never interrupted
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    import sqlite3
     from typing import Any
 
     from svc.settings import Settings
@@ -35,6 +36,8 @@ def migrate(args: Arguments) -> int:
     superuser of a database of their own. Running it again changes nothing. With
     migrations pending the service must be stopped, and a database that is there is
     first kept as a recovery set in SVC_RECOVERY_DIR (svc admin rollback list).
+    Where a file is missing or empty and root's records show that there was a
+    database, it asks before it begins an empty one, or needs --yes.
 
     --new-secret is for a database whose signing secret is lost: the present one
     takes its place. Passwords are removed, secret variables that it does not
@@ -49,6 +52,7 @@ def migrate(args: Arguments) -> int:
     path = database_path(settings)
     require_owner(path)
     require_none(settings.state_dir, path)
+    _confirm_new_database(args, settings, path)
     if args.new_secret:
         _confirm_new_secret(args, settings, path)
     if not os.path.lexists(path):
@@ -102,6 +106,19 @@ def _pending(path: str) -> bool:
         close_database()
 
 
+def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> None:
+    """Ask before an empty database takes the place of one that is lost."""
+    from svc.admin.command import sudo_command
+    from svc.admin.custody.snapshots import restore_hint
+    from svc.cli import output
+    from svc.db.location import lost_database
+
+    if (lost := lost_database(settings, path)) and not args.yes:
+        output.note(lost)
+        output.note(f"the way back is a snapshot: {restore_hint(settings, path)}")
+        output.confirm("Begin an empty database instead?", args.yes, sudo_command())
+
+
 def _confirm_new_secret(args: Arguments, settings: Settings, path: str) -> None:
     """Ask, after a check that the present secret is another one; raises Conflict where it is not."""
     from svc.admin.command import sudo_command
@@ -139,6 +156,7 @@ def _migrate_as_owner(
 
     open_database(path, create=True)
     connection = database.connection()
+    _require_sound(connection, path)
     lines = []
     if migrations.pending(connection):
         with hold(path, holder="svc admin migrate"):
@@ -163,6 +181,35 @@ def _migrate_as_owner(
     lines.append(f"trial: began {start[:10]}")
     close_database()
     return {"lines": lines, "trial": start}
+
+
+def _require_sound(connection: sqlite3.Connection, path: str) -> None:
+    """Raise DatabaseRefused for a damaged database; the process must then end without closing it.
+
+    What the service has found is looked for as thoroughly as it looks; a whole check ends its condition.
+    """
+    import sqlite3
+
+    from svc.db import check, condition, faults
+    from svc.db import migrate as migrations
+    from svc.db.owner import RUN_S
+    from svc.errors import DatabaseRefused, StorageFailed
+
+    known = condition.find_damage(path) is not None
+    try:
+        if known:
+            wrong = check.update_condition(connection, path, RUN_S, indexes=True)
+        else:
+            fault = check.first_fault(connection, check.AT_START_S)
+            if not fault and migrations.applied(connection) and not migrations.pending(connection):
+                fault = migrations.difference(connection)
+            wrong = faults.damaged(fault) if fault else None
+    except sqlite3.DatabaseError as error:
+        wrong = faults.error_of(error) or faults.damaged(str(error))
+    if isinstance(wrong, StorageFailed):
+        raise wrong
+    if wrong is not None:
+        raise DatabaseRefused(f"{path}: {wrong.message}", hint=faults.RESTORE)
 
 
 def _note_secret(path: str, secret_file: str, *, new_secret: bool) -> list[str]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from svc.db import restoring, switching
 from svc.db.accounts import own_uids
+from svc.db.location import ENROLLED, HEADS
 from svc.db.lock import lock_path
 from svc.db.owner import Owner, service_owner
 from svc.db.secret import SECRET_BYTES
@@ -21,10 +22,10 @@ from svc.domain import host_reports
 from svc.settings import ENV_FILE, Settings
 
 ROOT = Owner(0, 0)
-HEADS, ARCHIVED = "audit-head", "audit-archived"
+ARCHIVED = "audit-archived"
 RESTORES = "restores"  # what root was asked to restore, a line of JSON each
 ROOT_FILES = (
-    "enrolled", "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED, "update.json",
+    ENROLLED, "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED, "update.json",
 )  # fmt: skip
 LOGINS = "registry-logins"  # of private registries, and the folder of the accounts' copies
 KINDS = {

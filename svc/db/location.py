@@ -17,6 +17,8 @@ from svc.db.owner import Owner, repair_command, service_owner
 from svc.errors import DatabaseRefused
 from svc.settings import Settings
 
+ENROLLED, HEADS = "enrolled", "audit-head"  # root's own files in SVC_STATE_DIR
+
 
 def database_path(settings: Settings) -> str:
     """The absolute path of the database in force; DatabaseRefused for an unsafe one. Opens nothing."""
@@ -41,6 +43,37 @@ def refuse_foreign_directory(settings: Settings) -> None:
     """As root, refuse to create a database in a working directory that others may write."""
     if _is_roots_default(settings):
         _refuse_unsafe(os.path.abspath(settings.db))
+
+
+def lost_database(settings: Settings, path: str) -> str:
+    """What shows that a missing or empty file was a database, as a sentence; else empty.
+
+    An empty one that SQLite opened would take its log, with the newest changes, for another's and remove it.
+    Root alone has these records, which the service cannot write.
+    """
+    with contextlib.suppress(OSError):
+        if os.lstat(path).st_size:
+            return ""
+    what = "empty" if os.path.lexists(path) else "missing"
+    if os.geteuid() != 0:
+        return ""
+    heads = _lines(settings, HEADS)
+    if any(line.endswith(f" {path}") for line in heads):
+        return f"{path} is {what}; there was a database, whose audit root has recorded"
+    enrolled = _lines(settings, ENROLLED) if os.path.abspath(Settings().db) == path else []
+    if enrolled:
+        return (
+            f"{path} is {what}; there was a database, for whose users {len(enrolled)} accounts are enrolled"
+        )
+    return ""
+
+
+def _lines(settings: Settings, name: str) -> list[str]:
+    try:
+        with open(os.path.join(settings.state_dir, name), encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
 
 
 def refuse_irregular(path: str, mode: int) -> None:

@@ -9,6 +9,7 @@ lock: the caller of `apply` holds `svc.db.lock`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -28,6 +29,7 @@ BOOKKEEPING = """CREATE TABLE IF NOT EXISTS schema_migrations (
     sha256 TEXT NOT NULL,
     applied_at TEXT NOT NULL
 ) STRICT"""
+_NAMED_MAX = 3  # missing parts of a schema in a message
 # Denied to migrations: transactions and pragmas belong to the runner.
 DENIED = frozenset({sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH,
                     sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})  # fmt: skip
@@ -128,6 +130,38 @@ def pending_of(rows: list[Applied], migrations: list[Migration]) -> list[Migrati
                 hint="reinstall the release that created the database, or restore a backup",
             )
     return migrations[len(rows) :]
+
+
+def difference(connection: sqlite3.Connection) -> str:
+    """What of the newest schema is missing, or whose migrations were applied; empty for none. Reads only.
+
+    Names are compared, not the statements, whose text depends on SQLite's release.
+    """
+    try:
+        pending(connection)
+    except DatabaseRefused as error:
+        return error.message
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        apply(fresh)  # 50 ms
+        absent = sorted(_objects(fresh) - _objects(connection))
+    if not absent:
+        return ""
+    named = ", ".join(absent[:_NAMED_MAX])
+    return f"the schema lacks {named}{f' and {more} more' if (more := len(absent) - _NAMED_MAX) > 0 else ''}"
+
+
+def _objects(connection: sqlite3.Connection) -> set[str]:
+    """The tables, each column, the indexes and the triggers of a schema."""
+    names = {
+        f"the {kind} {name}"
+        for kind, name in connection.execute(
+            "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        )
+    }
+    columns = connection.execute(
+        "SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
+    )
+    return names | {f"the column {table}.{column}" for table, column in columns}
 
 
 def apply(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:

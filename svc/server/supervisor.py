@@ -16,9 +16,9 @@ import socket
 import time
 from functools import partial
 
-from svc.db import clock, restoring
+from svc.db import clock, faults, restoring
 from svc.db.accounts import ROLES, Accounts, find_accounts
-from svc.db.location import database_path, refuse_foreign_directory
+from svc.db.location import database_path, lost_database, refuse_foreign_directory
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
 from svc.db.sharing import share
@@ -260,7 +260,13 @@ def check_database(settings: Settings, dev: bool, accounts: Accounts) -> None:
     if dev:
         _migrate(settings)
     else:
+        _require_not_lost(settings)
         run_as(Owner(accounts.uid, accounts.gid), check, CHECK_S)
+
+
+def _require_not_lost(settings: Settings) -> None:
+    if lost := lost_database(settings, database_path(settings)):
+        raise DatabaseRefused(lost, hint=faults.RESTORE)
 
 
 def _ensure_certificate(settings: Settings, accounts: Accounts) -> None:
@@ -325,6 +331,8 @@ def _migrate(settings: Settings) -> None:
 
 
 def _check_prerequisites(settings: Settings, dev: bool) -> None:
+    if not dev:
+        _require_not_lost(settings)
     if not os.path.exists(settings.db):
         raise DatabaseRefused(f"there is no database at {settings.db}", hint="sudo svc admin migrate")
     if not dev:

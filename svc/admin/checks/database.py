@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from svc.admin.command import for_database
+from svc.admin.command import for_database, require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.db import restoring
 from svc.db.faults import RESTORE
@@ -36,6 +36,7 @@ class Disk(NamedTuple):
 def database(host: Host) -> Iterator[Finding]:
     """The database, opened as its owner: schema, damage, incomplete accounts."""
     restoring.require_none(host.settings.state_dir, host.database)
+    require_not_lost(host.settings, host.database)
     found = run_as(host.owner, partial(_inspect_database, host.database))
     yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
     for name, status, note, is_leaving in found["unfinished"]:
@@ -56,7 +57,7 @@ def _inspect_database(path: str) -> dict[str, Any]:
 
     open_database(path)
     try:
-        fault = check.first_fault(database.connection(), RUN_S, indexes=True)
+        fault = check.fault_of(database.connection(), RUN_S, indexes=True)
     except sqlite3.DatabaseError as error:
         fault = str(error)
     if fault:
@@ -77,6 +78,8 @@ def _inspect_database(path: str) -> dict[str, Any]:
 
 def database_disk(host: Host) -> Iterator[Finding]:
     """Room on the database's disk, its last errors, and damage for which the service writes nothing."""
+    if not os.path.lexists(host.database):
+        return  # reported by the check of the database
     directory = os.path.dirname(host.database)
     disk = _checked(run_as(host.owner, partial(_inspect_disk, host.database)))
     free = f"{disk.room // MIB} MiB are free in {directory}"

@@ -136,7 +136,7 @@ def plan(
 
     from svc.admin.audit_heads import RootsHeads
     from svc.admin.custody import comparing
-    from svc.admin.own_files import HEADS
+    from svc.db.location import HEADS
     from svc.db.owner import run_as
 
     origin = f", made {record['created_at']} on {record['host']}" if "created_at" in record else ""
@@ -301,7 +301,8 @@ def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None
 
     from svc.admin.audit_heads import RootsHeads
     from svc.admin.custody import reviving
-    from svc.admin.own_files import ARCHIVED, HEADS
+    from svc.admin.own_files import ARCHIVED
+    from svc.db.location import HEADS
     from svc.db.owner import run_as
     from svc.domain.audit_chain import Head
 

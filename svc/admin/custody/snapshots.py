@@ -14,11 +14,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from svc.admin.custody.target import DRAFT, Target
+from svc.admin.custody.target import DRAFT, Target, opened
+from svc.db.faults import RESTORE
+from svc.db.owner import admin_command
+from svc.errors import SvcError
+from svc.settings import Settings
 
 NAME = re.compile(r"svc-\d{8}T\d{6}\.\d{3}Z\.db")
 SIDE, HOST = ".json", ".host.tar"
@@ -60,6 +65,19 @@ def complete(target: Target, database: str) -> list[Snapshot]:
         if fits and type(number) is int:
             found.append(Snapshot(number, name))
     return sorted(found)
+
+
+def restore_hint(settings: Settings, database: str) -> str:
+    """The way back from a lost or damaged database: the newest snapshot, whose name has its time."""
+    try:
+        directory = settings.backup_dir
+        with opened(directory, instead="") as target:
+            newest = complete(target, database)[-1].name
+    except (SvcError, IndexError):  # none there, or none that this user may see
+        return RESTORE
+    other = database if settings.resolved["SVC_DB"].source == "flag" else ""
+    restore = admin_command(f"restore {shlex.quote(os.path.join(directory, newest))}", other)
+    return f"stop the service, then: {restore}"
 
 
 def read_side(target: Target, name: str) -> dict[str, Any] | None:

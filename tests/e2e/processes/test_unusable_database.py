@@ -19,6 +19,10 @@ def emptied(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def removed(path: Path) -> None:
+    path.unlink()
+
+
 def garbage(path: Path) -> None:
     path.write_bytes(os.urandom(300_000))
 
@@ -40,15 +44,13 @@ def roots_own(path: Path) -> None:
     path.chmod(0o600)
 
 
+RESTORE = "stop the service, then: sudo svc admin restore PATH"
 # Each with what the server says, its hint, and what `migrate` says.
 CASES = {
-    emptied: ("is empty", "sudo svc admin migrate", "applied: 0001"),
-    garbage: (
-        "file is not a database",
-        "stop the service, then: sudo svc admin restore PATH",
-        "file is not a database",
-    ),
-    halved: ("is malformed", "stop the service, then: sudo svc admin restore PATH", "is malformed"),
+    emptied: ("is empty", RESTORE, "Without a terminal this needs --yes"),
+    removed: ("is missing", RESTORE, "Without a terminal this needs --yes"),
+    garbage: ("file is not a database", RESTORE, "file is not a database"),
+    halved: ("is malformed", RESTORE, "is malformed"),
     newer: ("is of a newer release", "install the newer release", "is of a newer release"),
     roots_own: ("belongs to root, not to svc", "sudo svc admin doctor --repair", "doctor --repair"),
 }

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.db.disks import zero_page_of
 
+from svc.admin.checks import database as checks
+from svc.admin.checks import order
+from svc.db import condition, faults
+from svc.db.connect import close_database
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
 
@@ -126,8 +131,8 @@ def test_root_works_as_the_owner_of_the_directory(svc: Any, tmp_path: Path, need
     data.mkdir(mode=0o700)
     os.chown(data, 65534, 65534)
     path = str(data / "svc.db")
-    code, out, _ = svc("migrate", "--db", path)
-    assert code == 0
+    code, out, err = svc("migrate", "--db", path)
+    assert code == 0, err
     assert "(of nobody)" in out
     assert {os.stat(data / name).st_uid for name in os.listdir(data)} == {65534}
     assert os.stat(tmp_path / "state" / "trial").st_uid == 0
@@ -235,3 +240,57 @@ def test_a_secret_that_is_gone_is_made_anew_when_told(svc: Any, database: str) -
     assert code == 0
     assert "secret.key created" in out
     assert "removed: 1 passwords" in out
+
+
+def test_a_damaged_database_is_not_up_to_date(
+    svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "_seen", {})
+    whole = Path(database).read_bytes()
+    zero_page_of(database, "audit_owner")
+    for _ in range(2):  # found by its own check, then known to the service too
+        code, out, err = svc("migrate")
+        assert (code, "up to date" in out) == (1, False)
+        assert "the database is damaged" in err
+        assert "hint: stop the service, then: sudo svc admin restore PATH" in err
+        condition.note(database, faults.damaged("page 30"))
+    close_database()
+    for log in ("-wal", "-shm"):
+        Path(database + log).unlink(missing_ok=True)
+    Path(database).write_bytes(whole)
+    assert svc("migrate")[0] == 0
+    assert condition.find(database) is None, "a whole check has ended it"
+
+
+def test_a_dropped_table_is_not_up_to_date(svc: Any, database: str) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("DROP TABLE sessions")
+    connection.close()
+    code, _, err = svc("migrate")
+    assert code == 1
+    assert "the schema lacks the column sessions." in err
+
+
+def test_it_asks_before_an_empty_one_takes_the_place_of_a_lost_one(
+    svc: Any, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_BACKUP_DIR", str(tmp_path / "backups"))
+    (tmp_path / "backups").mkdir(mode=0o700)
+    assert svc("backup", "--dir", str(tmp_path / "backups"), "--retention", "3")[0] == 0
+    [snapshot] = (tmp_path / "backups").glob("*.db")
+    (tmp_path / "state" / "enrolled").write_text("ada 1001 user\n")
+    Path(database).unlink()
+    code, _, err = svc("migrate")
+    assert code == 1
+    assert "1 accounts are enrolled" in err
+    assert f"sudo svc admin restore {snapshot}" in err
+    assert not Path(database).exists()
+    code, _, err = svc("list-users")
+    assert (code, f"sudo svc admin restore {snapshot}" in err) == (1, True)
+    monkeypatch.setattr(order, "CHECKS", (checks.database, checks.database_disk))
+    out = svc("doctor")[1]
+    row = next(line for line in out.splitlines() if line.startswith("database\t"))
+    assert (f"sudo svc admin restore {snapshot}" in row, "dmesg" in out) == (True, False)
+    assert "database_disk" not in out
+    code, out, _ = svc("migrate", "--yes")
+    assert (code, "applied: 0001 initial" in out) == (0, True)

@@ -82,3 +82,36 @@ def test_a_changed_bit_in_what_is_indexed(migrated: str) -> None:
     assert check.first_fault(connection, 10) == ""
     assert check.first_fault(connection, 10, indexes=True)
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "lacks"),
+    [
+        ("DROP TABLE sessions", "the schema lacks the column sessions."),
+        ("DROP INDEX audit_owner", "the schema lacks the index audit_owner"),
+        ("DROP TRIGGER audit_keeps_its_rows", "the schema lacks the trigger audit_keeps_its_rows"),
+        ("ALTER TABLE audit_archived DROP COLUMN hash", "the schema lacks the column audit_archived.hash"),
+        ("UPDATE schema_migrations SET sha256 = '0' WHERE number = 2", "was edited after it was applied"),
+        ("DELETE FROM schema_migrations WHERE number = 2", "has a gap"),
+    ],
+)
+def test_a_schema_that_is_not_that_of_its_number(migrated: str, statement: str, lacks: str) -> None:
+    """Served as healthy, its requests failed one by one."""
+    check.require_usable(migrated)
+    assert condition.find(migrated) is None
+    close_database()
+    with sqlite3.connect(migrated) as connection:
+        connection.execute(statement)
+    connection.close()
+    check.require_usable(migrated)
+    found = condition.find_damage(migrated)
+    assert found is not None
+    assert lacks in found.reason
+
+
+def test_what_somebody_has_added_is_no_fault(migrated: str) -> None:
+    with sqlite3.connect(migrated) as connection:
+        connection.execute("CREATE INDEX own ON users (name, uid)")
+    connection.close()
+    check.require_usable(migrated)
+    assert condition.find(migrated) is None

@@ -108,3 +108,31 @@ def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.Mo
     gone.rmdir()
     with pytest.raises(DatabaseRefused, match="no longer exists"):
         location.database_path(settings())
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None) -> Path:
+    """Root's directory, with nothing in it yet; SVC_DB names a database."""
+    created = tmp_path / "state"
+    created.mkdir()
+    monkeypatch.setenv("SVC_STATE_DIR", str(created))
+    monkeypatch.setenv("SVC_DB", str(tmp_path / "svc.db"))
+    return created
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_database_that_is_lost(state: Path, tmp_path: Path, is_empty: bool) -> None:
+    path, other = str(tmp_path / "svc.db"), str(tmp_path / "other.db")
+    if is_empty:
+        Path(path).touch()
+    what = "empty" if is_empty else "missing"
+    assert location.lost_database(Settings(), path) == "", "a new host"
+    (state / location.ENROLLED).write_text("ada 1001 user\nbob 1002 user\n")
+    assert location.lost_database(Settings(), path) == (
+        f"{path} is {what}; there was a database, for whose users 2 accounts are enrolled"
+    )
+    assert location.lost_database(Settings(flags={"SVC_DB": other}), other) == "", "it was never there"
+    (state / location.HEADS).write_text(f"7 {'a' * 64} {other}\n")
+    assert "whose audit root has recorded" in location.lost_database(Settings(), other)
+    Path(path).write_bytes(b"x")
+    assert location.lost_database(Settings(), path) == ""
