@@ -20,6 +20,8 @@ log_size_max = {log_max}
 {pids_limit}
 [engine]
 cgroup_manager = "{manager}"
+# Podman's own, and a locale: without one conmon takes no path that has more than ASCII, as a home may have.
+conmon_env_vars = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
 events_logger = "file"
 exit_command_delay = 1
 hooks_dir = ["{hooks}"]

@@ -98,7 +98,15 @@ def require_unused(group: grp.struct_group) -> None:
 
 
 def ensure_home(account: Account) -> None:
-    """Create the home directory if there is none."""
+    """Create the home directory if there is none; raises Refusal for a path that no message can have."""
+    try:
+        account.home.encode()
+    except UnicodeEncodeError:
+        raise Refusal(
+            "refused",
+            f"the path of the home directory of {account.name} is not UTF-8;"
+            f" sudo usermod --move-home --home /home/{account.name} {account.name}",
+        ) from None
     if os.path.lexists(account.home):
         return
     parent, name = os.path.split(account.home)

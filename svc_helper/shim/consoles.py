@@ -24,6 +24,7 @@ from svc_helper.wire.quick_typing import Any
 _ERROR_MAX = 4096
 _TERM = "xterm-256color"
 _PLAIN_TERM = "xterm"  # Podman's own default for every container
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 # The user's login shell ($1: the uid), bash for those who have a plain one or none, else sh. Variables
 # that are not exported end with `exec`: the shell has none of these. A subshell for them would delay it.
 _SHELL = """\
@@ -119,7 +120,7 @@ class Consoles:
             self._process = crun.read_process(workspace.home, running)
         if self._process is None:
             raise Failure("failed", "the container's configuration cannot be read")
-        process = self._process | {"env": _with_term(self._process["env"])}
+        process = self._process | {"env": _with_locale(_with_term(self._process["env"]))}
         mark = f"{workspace.id}-{name}-{os.urandom(4).hex()}"
         described = crun.exec_process(running, process, command or _shell(process), mark, size)
         tracker = ProcessTracker(workspace.home, mark, running.cgroup, by_crun=bool(running.cgroup))
@@ -170,3 +171,10 @@ def _with_term(env: list[str]) -> list[str]:
     if own and own[-1] not in ("", _PLAIN_TERM, "dumb"):
         return env
     return [*(entry for entry in env if not str(entry).startswith("TERM=")), f"TERM={_TERM}"]
+
+
+def _with_locale(env: list[str]) -> list[str]:
+    """The environment with UTF-8 for characters, as viewers have it, unless it has a locale of its own."""
+    if any(str(entry).partition("=")[0] in _LOCALE and not str(entry).endswith("=") for entry in env):
+        return env
+    return [*env, "LC_CTYPE=C.UTF-8"]  # glibc and musl have it without files

@@ -269,16 +269,17 @@ class Namespace:
 class User:
     """A real Linux user, made for the tests."""
 
-    def __init__(self, namespace: Namespace, name: str, directory: Path) -> None:
+    def __init__(self, namespace: Namespace, name: str, directory: Path, home: str = "") -> None:
         self.namespace, self.name, self.directory = namespace, name, directory
-        self._make()
+        self._make(home or f"/home/{name}")
         namespace.users.append(self)
 
-    def _make(self) -> None:
+    def _make(self, home: str) -> None:
         try:
             pwd.getpwnam(self.name)
         except KeyError:
-            subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", self.name], check=True)
+            options = ["--create-home", f"--home-dir={home}", "--shell", "/bin/bash"]
+            subprocess.run(["useradd", *options, self.name], check=True)
         found = pwd.getpwnam(self.name)
         self.uid, self.home = found.pw_uid, found.pw_dir
         text = '[storage]\ndriver = "overlay"\n'

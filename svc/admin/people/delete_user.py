@@ -106,7 +106,7 @@ def plan(args: Arguments, found: Found, linux: Linux) -> list[str]:
     stays = [*linux.stays, f"audit rows, with the name {args.name}"]
     if linux.exists and args.leave_storage:
         stays.insert(0, "containers and images in the store, running ones too")
-    uid = "" if found.uid is None else f" (uid {found.uid})"
+    uid = "" if linux.uid is None else f" (uid {linux.uid})"
     return [
         f"Deleting the account {args.name}{uid} removes",
         *(f"  {line}" for line, is_there in goes.items() if is_there),
@@ -143,7 +143,7 @@ def perform(settings: Settings, args: Arguments, found: Found, linux: Linux) -> 
                 images = found.images[start : start + IMAGES_AT_ONCE]
                 try:
                     helper.call(
-                        "account.clear", args.name, {"uid": found.uid, "image_refs": images}, rid=REQUEST_ID
+                        "account.clear", args.name, {"uid": linux.uid, "image_refs": images}, rid=REQUEST_ID
                     )
                 except SvcError as error:
                     hint = f"fix that, or add --leave-storage, then run: {sudo_command()}"

@@ -21,6 +21,7 @@ class Linux(NamedTuple):
     """The Linux side of an account."""
 
     exists: bool  # the very Linux account that was enrolled: this name with this uid
+    uid: int | None  # of the enrolment; without one, of the database, which may have none
     is_enrolled: bool
     stays: list[str]
     next_commands: list[str]
@@ -32,12 +33,12 @@ def find_linux(settings: Settings, name: str, uid: int | None) -> Linux:
     uid = enrolled.uid if enrolled else uid
     account = linux_account(name)
     if account is not None and account.pw_uid == uid:
-        return Linux(True, enrolled is not None, *_of_account(account))
+        return Linux(True, uid, enrolled is not None, *_of_account(account))
     former = name.partition(".")[0] if retirement.is_retired(name) else name
     stays, commands = _of_former(settings, former, uid) if uid and not _in_use(uid) else ([], [])
     if account is not None:
         stays.append(f"the Linux account {name} (uid {account.pw_uid}), which is another one")
-    return Linux(False, enrolled is not None, stays, commands)
+    return Linux(False, uid, enrolled is not None, stays, commands)
 
 
 def _of_account(account: pwd.struct_passwd) -> tuple[list[str], list[str]]:

@@ -87,12 +87,14 @@ def test_the_same_as_podman_exec(agent: Agent, make: Make, user: User, registry:
 
 
 def by_terminal(agent: Agent, ws: str, script: str) -> str:
-    """What a script prints in a terminal; its TERM is ours, not Podman's."""
+    """What a script prints in a terminal; its TERM and its locale are ours, not Podman's."""
     _, viewer = open_terminal(agent, ws, "sh", "-c", script)
     with viewer:
         viewer.until(lambda one: one.closed)
         assert viewer.ended == {"reason": "exited", "exit_code": 0}, viewer.output
-        return viewer.output.decode().replace("\r\n", "\n").replace("TERM=xterm-256color", "TERM=xterm")
+        output = viewer.output.decode().replace("\r\n", "\n")
+        assert output.count("LC_CTYPE=C.UTF-8\n") == 1
+        return output.replace("TERM=xterm-256color", "TERM=xterm").replace("LC_CTYPE=C.UTF-8\n", "")
 
 
 def by_podman(user: User, ws: str, script: str) -> str:

@@ -103,6 +103,23 @@ def test_a_directory_of_another_owner_is_refused(far_user: User, directory: Path
         agent.close()
 
 
+def test_a_home_with_letters_beyond_ascii(namespace: Namespace, directory: Path, image: str) -> None:
+    """conmon takes such a path in a locale that has it."""
+    user = User(namespace, "tsa-umlaut", directory, home="/home/tsa-bgün")
+    agent = user.start_agent()
+    try:
+        assert agent.call("image.pull", image=image).data
+        assert agent.call("ctr.create", **(CREATE | {"image": image})).data
+        assert agent.call("ctr.start", id=WS).data["pid"]
+        done = agent.call("ctr.exec", id=WS, command=["touch", "/work/here"], timeout_s=30).data
+        assert done["exit_code"] == 0 and Path(user.home, "work/here").exists()
+        assert agent.call("ctr.remove", id=WS).data == {}
+    finally:
+        agent.close()
+        user.end_all()
+        user.delete()
+
+
 def test_workspaces_of_the_former_store_keep_it(tmp_path: Path) -> None:
     """Until they are moved: what is installed in them must not seem lost."""
     assert is_unmoved(f"{tmp_path}/store", str(tmp_path)) is False

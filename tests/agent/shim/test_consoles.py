@@ -87,3 +87,18 @@ def test_term_is_the_workspaces_own_unless_it_is_podmans() -> None:
     assert consoles._with_term(["A=1"]) == ["A=1", "TERM=xterm-256color"]
     assert consoles._with_term(["TERM=vt100", "A=1"]) == ["TERM=vt100", "A=1"]
     assert consoles._with_term(["TERM=dumb"]) == ["TERM=xterm-256color"]
+
+
+@pytest.mark.parametrize(
+    ("env", "added"),
+    [
+        (["PATH=/bin"], ["LC_CTYPE=C.UTF-8"]),
+        (["LANG="], ["LC_CTYPE=C.UTF-8"]),
+        (["LANGUAGE=de"], ["LC_CTYPE=C.UTF-8"]),
+        (["LANG=de_DE.UTF-8"], []),
+        (["LC_ALL=C"], []),
+        (["PATH=/bin", "LC_CTYPE=en_US.ISO-8859-1"], []),
+    ],
+)
+def test_characters_are_utf_8_unless_a_locale_is_set(env: list[str], added: list[str]) -> None:
+    assert consoles._with_locale(env) == [*env, *added]

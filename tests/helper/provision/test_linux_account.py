@@ -159,6 +159,18 @@ def test_an_account_in_some_files_only(stage: Stage, new_user: str, missing: tup
     require_whole(stage, new_user)
 
 
+def test_a_home_whose_path_is_not_utf_8_is_refused(stage: Stage, new_user: str) -> None:
+    """No message can have it; the account is not enrolled, and the way out is said."""
+    subprocess.run([*USERADD, b"--home-dir=/home/bg\xfcn", new_user], check=True)
+    with pytest.raises(errors.SvcError) as refused:
+        ensure(stage, new_user)
+    assert refused.value.message == (
+        f"home directory: the path of the home directory of {new_user} is not UTF-8;"
+        f" sudo usermod --move-home --home /home/{new_user} {new_user}"
+    )
+    assert not [line for line in enrolled(stage) if line.startswith(new_user)]
+
+
 def test_a_password_of_an_account_that_is_gone_opens_nothing(stage: Stage, new_user: str) -> None:
     edit("shadow", without(new_user), f"{new_user}:$y$j9T$x$x:20000:0:99999:7:::")
     ensure(stage, new_user)

@@ -26,7 +26,11 @@ def test_the_account_that_was_enrolled(settings: Settings) -> None:
     enrolled = Path(settings.state_dir, "enrolled")
     enrolled.write_text(f"nobody {NOBODY.pw_uid} user\n")
     found = linux_state.find_linux(settings, "nobody", FREE)  # the database's word does not count
-    assert (found.exists, found.is_enrolled) == (True, True)
+    assert (found.exists, found.is_enrolled, found.uid) == (True, True, NOBODY.pw_uid)
+    unfinished = linux_state.find_linux(
+        settings, "nobody", None
+    )  # create-user has failed after its enrolment
+    assert (unfinished.exists, unfinished.uid) == (True, NOBODY.pw_uid)
     assert f"the Linux account nobody with {NOBODY.pw_dir}" in found.stays[0]
     assert "userdel --remove nobody" in found.next_commands[0]
 
