@@ -76,6 +76,7 @@ class Home:
         self.registries, self.registries_conf = registries, registries_conf
         self.runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
         self.own = f"{self.runtime}/svc"
+        self._prepared: tuple[int, int] | None = None  # device and inode of that directory
         self.controllers = self._delegated()
         self.environment = {
             "HOME": home,
@@ -117,6 +118,18 @@ class Home:
         self.write("containers.conf", text)
         if self.store:
             self._prepare_store()
+        self._prepared = self._own_inode()
+
+    def is_lost(self) -> bool:
+        """Whether somebody has removed or exchanged the agent's directory, with Podman's files beside it."""
+        return self._prepared != self._own_inode()
+
+    def _own_inode(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.own)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _prepare_store(self) -> None:
         """The directories and the configuration of a Podman with a store directory."""

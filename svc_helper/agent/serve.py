@@ -3,6 +3,7 @@
 Every argument is checked again here: the agent trusts the channel as little as
 the helper trusts the app. After ten idle minutes, or when the helper has gone,
 the agent finishes the running calls and exits; nothing in it must live longer.
+So it does when its directory in /run/user was removed or exchanged.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from svc_helper.wire.quick_typing import Any
 
 IDLE_S = 600
 _PLACE_S = 5  # to wait for one of them to end
+_LOST = "the files of your running workspaces in /run/user were removed; run the command again"
 _STACK = 512 * 1024  # of a thread; the default reserves 8 MiB
 
 Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
@@ -112,6 +114,10 @@ class Calls:
         except ProtocolError as error:
             log("malformed call", "error", why=str(error))
             Call("-", "-", 1, reply).fail(Failure("protocol", "malformed call"))
+            return
+        if self.podman.home.is_lost():  # the helper starts another agent, which makes everything anew
+            self.end()
+            call.fail(Failure("unavailable", _LOST))
             return
         if not self.places.acquire(timeout=_PLACE_S):
             call.fail(Failure("unavailable", "too many calls of this user at once"))

@@ -110,6 +110,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "start", args["id"]):  # a start must not get another's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
+        _end_forgotten(podman, call, args["id"])
         moved_layers.adopt(podman, call, args["id"])
         with networks.needed(podman, call, args["network"]):
             networks.join(podman, call, args["id"], args["network"])
@@ -126,6 +127,14 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         "devices_missing": cdi.missing(facts["pid"], edits.nodes) if facts["pid"] else [],
         "ran_already": ran_already,
     }
+
+
+def _end_forgotten(podman: Podman, call: Call, workspace_id: str) -> None:
+    """End the processes of a container of which Podman does not know that it runs."""
+    if pids := stale_containers.find_processes(workspace_id):
+        found = find_container(podman, call, workspace_id)
+        if found is None or from_inspect(found)["status"] != "running":
+            stale_containers.end_processes(call, pids)
 
 
 def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
@@ -195,6 +204,7 @@ def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     grace_s = _terminate(podman, call, args["id"], grace_s)
     podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
     overrides.withdraw(podman.home, args["id"])
+    _end_forgotten(podman, call, args["id"])
     found = find_container(podman, call, args["id"])
     facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
     return {name: facts[name] for name in ("exit_code", "oom_killed")}
@@ -253,6 +263,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with networks.leaving(podman, call, *names):
         for name in names:
             podman.remove_container(call, name)
+    _end_forgotten(podman, call, args["id"])
     moved_layers.forget(podman, call, args["id"])
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])

@@ -8,11 +8,16 @@ started again. The agent then writes the file instead of conmon.
 When Podman is killed while it removes a container, the container stays "removing", with or without
 its parts of the storage. Podman may fail to inspect it, but goes on when it is asked to remove it again;
 it waits for a removal that is still under way.
+
+When the user's directory in /run/user is emptied, Podman takes its containers for stopped, as after a
+reboot, while their processes run on. They are ended before the container is started, stopped or removed.
 """
 
 from __future__ import annotations
 
 import os
+import select
+from _signal import SIGKILL, pidfd_send_signal
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.containers.container_info import from_inspect
@@ -24,6 +29,7 @@ from svc_helper.wire.quick_typing import Any
 
 _KILLED = "137"
 _CLEANUP_S = 30
+_KILL_S = 10
 REMOVING = "removing"
 
 
@@ -45,6 +51,65 @@ def record_end(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
         file.write(_KILLED)
     _clean_up(podman, container_id)
     return True
+
+
+def find_processes(workspace_id: str) -> list[int]:
+    """conmon and first process of a run of the workspace's container, whether Podman knows of it or not."""
+    option = f"\0-n\0{container_name(workspace_id)}\0".encode()
+    for conmon in (int(entry) for entry in os.listdir("/proc") if entry.isdecimal()):
+        if _is_conmon_with(option, conmon):
+            first = [pid for pid in _children(conmon) if _is_contained(pid)]
+            if first:  # else it is about to end
+                return [conmon, *first]
+    return []
+
+
+def end_processes(call: Call, pids: list[int]) -> None:
+    """Kill what find_processes() found, of a run that Podman does not know of."""
+    call.log("the processes of a forgotten run of a container are killed", "warning", pids=pids)
+    for pid in pids:  # conmon first: it would record the end as that of the next run
+        _kill(call, pid)
+
+
+def _is_conmon_with(option: bytes, pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            if file.read(64) != b"conmon\n" or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+                return False
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return option in file.read()
+    except OSError:
+        return False
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def _is_contained(pid: int) -> bool:
+    """Whether the process has a pid namespace of its own, as no Podman has that conmon has started."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid") != os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
+def _kill(call: Call, pid: int) -> None:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        pidfd_send_signal(pidfd, SIGKILL)
+        call.wait({pidfd: select.POLLIN}, _KILL_S)
+    except OSError:
+        pass
+    finally:
+        os.close(pidfd)
 
 
 def is_removing(podman: Podman, call: Call, workspace_id: str) -> bool:
