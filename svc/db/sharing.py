@@ -18,6 +18,7 @@ BESIDE = (
     "-shm",
     ".reserve",
     ".condition",
+    ".head",
     ".held",
     ".events",
 )  # suffixes of files that a process makes beside the database

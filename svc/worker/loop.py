@@ -104,7 +104,8 @@ class Loop:
             failed = [step for step in steps if not self._survive(step)]
             if not failed:
                 self._survive(self._decide_wait)
-            for fd, _ in self.poller.poll(int(1000 * self.wait_s)):
+            wait_s = min(self.wait_s, self.upkeep.wait_s())
+            for fd, _ in self.poller.poll(int(1000 * wait_s)):
                 if fd == self.event:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self.event)

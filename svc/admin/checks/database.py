@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from svc.admin.command import for_database, require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
-from svc.db import restoring
+from svc.db import check, restoring
 from svc.db.faults import RESTORE
 from svc.db.ids import now
 from svc.db.owner import RUN_S, run_as
@@ -38,6 +39,10 @@ def database(host: Host) -> Iterator[Finding]:
     restoring.require_none(host.settings.state_dir, host.database)
     require_not_lost(host.settings, host.database)
     found = run_as(host.owner, partial(_inspect_database, host.database))
+    if lost := found.get("lost"):
+        go_on = f"sudo runuser -u {host.owner.name} -- rm {shlex.quote(check.head_path(host.database))}"
+        yield fail("database", str(lost), f"{RESTORE}; or, to go on with what is left: {go_on}")
+        return
     yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
     for name, status, note, is_leaving in found["unfinished"]:
         # from the database, hence untrusted: no command for root to paste with an invalid name
@@ -50,14 +55,15 @@ def database(host: Host) -> Iterator[Finding]:
 
 
 def _inspect_database(path: str) -> dict[str, Any]:
-    from svc.db import check
     from svc.db.connect import close_database, database, open_database
     from svc.domain.accounts import removal, retirement, users
     from svc.errors import DatabaseRefused
 
     open_database(path)
     try:
-        fault = check.fault_of(database.connection(), RUN_S, indexes=True)
+        if lost := check.loss(database.connection(), path):
+            return {"lost": lost}
+        fault = check.fault_of(database.connection(), path, RUN_S, indexes=True)
     except sqlite3.DatabaseError as error:
         fault = str(error)
     if fault:

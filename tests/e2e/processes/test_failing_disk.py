@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -118,3 +120,40 @@ def test_a_repaired_database_is_written_to_again(service: Service, alice: Call) 
     until(lambda: health(alice)["status"] == "ok", 10)
     must(alice("token", "create", "--name", "after"))
     must(alice("token", "revoke", "after"))
+
+
+@pytest.fixture
+def older(service: Service, alice: Call) -> Iterator[bytes]:
+    """The running database's bytes of a while ago; afterwards it is again as it was when the test began."""
+    path = STATE / "data" / "svc.db"
+    service.stop()
+    in_database(service.env, "PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    service.start()
+    must(alice("token", "create", "--name", "meanwhile"))
+    must(alice("token", "revoke", "meanwhile"))
+    os.kill(service.named("svc-worker").pid, signal.SIGKILL)  # the next one writes the log back at once
+    until(lambda: path.read_bytes() != before and (path.parent / "svc.db-wal").stat().st_size == 0, 10)
+    newest = path.read_bytes()
+    yield before
+    service.stop()
+    for name in ("svc.db-wal", "svc.db-shm", "svc.db.head"):
+        (path.parent / name).unlink(missing_ok=True)
+    path.write_bytes(newest)
+    service.start()
+
+
+def test_an_older_copy_over_the_running_database(
+    older: bytes, service: Service, alice: Call, svc: Call
+) -> None:
+    """Nobody noticed, the doctor neither."""
+    with open(STATE / "data" / "svc.db", "r+b") as file:
+        file.write(older)
+        file.truncate()
+    until(lambda: health(alice)["db"] == "database_damaged", 10)
+    refused = alice("token", "create", "--name", "late")
+    # The worker notices the writing, or its check the rows that are gone, whichever comes first.
+    assert re.search("another program has written over its file|the newest changes are lost", refused.err)
+    doctor = svc("root", "admin", "doctor")
+    found = {line.split("\t")[0]: line for line in doctor.out.splitlines()}
+    assert "to go on with what is left: sudo runuser -u svc -- rm " in found["database"]

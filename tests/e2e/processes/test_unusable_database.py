@@ -69,6 +69,7 @@ def database(service: Service) -> Iterator[Path]:
     service.stop()
     for one in path.parent.glob("svc.db-*"):
         one.unlink()
+    (path.parent / "svc.db.head").unlink(missing_ok=True)
     path.write_bytes(whole)
     os.chown(path, owner.st_uid, owner.st_gid)
     path.chmod(0o660)
