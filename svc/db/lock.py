@@ -20,6 +20,7 @@ from svc.db.owner import repair_command
 from svc.errors import DatabaseRefused
 
 HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
+RETRY_S = 5  # whoever holds it may be done by then
 
 
 def lock_path(path: str) -> str:
@@ -39,7 +40,9 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
             fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DatabaseRefused(
-                f"{path} is in use{_by_whom(descriptor)}", hint="stop the service first: systemctl stop svc"
+                f"{path} is in use{_by_whom(descriptor)}",
+                hint="stop the service first: systemctl stop svc",
+                retry_after_s=RETRY_S,
             ) from None
         with contextlib.suppress(OSError):  # a full or failing disk: the lock holds without its text
             os.ftruncate(descriptor, 0)

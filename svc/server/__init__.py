@@ -21,8 +21,23 @@ def run(args: Arguments) -> int:
 
     It has the host-local socket for the people on this host and the TLS listener
     for tokens and browsers. The installed service runs this command and reads its
-    configuration from /etc/svc/svc.env.
+    configuration from /etc/svc/svc.env. Exit code 78 means that a database or a
+    setting cannot be used until somebody mends it: systemd does not start it again.
     """
+    from svc.cli import output
+    from svc.errors import DatabaseRefused, SettingInvalid
+    from svc.server.restart import UNUSABLE
+
+    try:
+        return _run(args)
+    except (DatabaseRefused, SettingInvalid) as error:
+        if error.retry_after_s is not None:
+            raise
+        output.error(error)
+        return UNUSABLE
+
+
+def _run(args: Arguments) -> int:
     import os
 
     from svc.cli.env import warn

@@ -86,7 +86,7 @@ def test_the_server_exits_with_the_reason(
     done = subprocess.run(
         [SVC, "server"], env=service.env, capture_output=True, text=True, timeout=30, check=False
     )
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == os.EX_CONFIG, done.stderr
     message, help_line = done.stderr.strip().splitlines()[-2:]
     assert message.startswith("svc: ")
     assert reason in message
@@ -106,7 +106,7 @@ def test_a_database_that_is_spoiled_later(service: Service, database: Path, alic
     supervisor = service.supervisor
     assert supervisor is not None
     until(lambda: supervisor.poll() is not None, 20)
-    assert supervisor.returncode == 1
+    assert supervisor.returncode == os.EX_CONFIG
     said = service.tail(2)
     assert re.search(r"^svc: .*file is not a database$", said, re.MULTILINE), said
     assert "hint: stop the service, then: sudo svc admin restore PATH" in said

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
-from svc.server import restart
-from svc.server.restart import Child, reap
+from svc.__main__ import main
+from svc.errors import DatabaseRefused, HostRefused, SettingInvalid, StorageFailed, SvcError, UsageError
+from svc.server import restart, supervisor
+from svc.server.restart import UNUSABLE, Child, reap
+from svc.settings import Settings
 
 
 @pytest.fixture
@@ -70,3 +74,32 @@ def test_a_child_that_cannot_use_the_database_is_known() -> None:
     child.ensure()
     child.ended(restart.UNUSABLE << 8)
     assert child.exit_code == restart.UNUSABLE
+
+
+def test_systemd_does_not_start_again_what_a_start_cannot_mend() -> None:
+    unit = Path(__file__).parents[3] / "systemd/svc.service"
+    [statuses] = [
+        line for line in unit.read_text().splitlines() if line.startswith("RestartPreventExitStatus=")
+    ]
+    assert {UsageError.exit_code, UNUSABLE} == {int(one) for one in statuses.partition("=")[2].split()}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DatabaseRefused("it is missing", hint="sudo svc admin migrate"), UNUSABLE),
+        (SettingInvalid("SVC_PORT is no port"), UNUSABLE),
+        (DatabaseRefused("it is in use", retry_after_s=5), 1),
+        (HostRefused("cannot listen on port 24680"), 1),
+        (StorageFailed("the disk fails"), 1),
+    ],
+)
+def test_the_exit_status_of_a_refused_start(
+    error: SvcError, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_settings: Settings, **_options: object) -> int:
+        raise error
+
+    monkeypatch.setattr(supervisor, "serve", refuse)
+    assert main(["server"]) == code
+    assert f"svc: {error.message}" in capsys.readouterr().err
