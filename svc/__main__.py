@@ -155,7 +155,7 @@ def _run(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except UsageError as error:
-        return _print_error(_remote_usage(argv) or error)
+        return _print_error(error if error.names_url else _remote_usage(argv) or error)
     except SvcError as error:
         return _print_error(error)
 
@@ -166,7 +166,16 @@ def _dispatch(argv: list[str]) -> int:
     argv, exec_command = _split_exec(argv)
     args = _parse(argv)
     args.exec_command = exec_command
-    return int(args.handler(args))
+    from svc.errors import Unreachable
+
+    try:
+        return int(args.handler(args))
+    except Unreachable as error:  # no answer that --json could have printed
+        if vars(args).get("json"):
+            from svc.cli import output
+
+            output.json_object(error.body(""))
+        raise
 
 
 def _unknown_command(argv: list[str]) -> UsageError:

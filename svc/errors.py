@@ -433,6 +433,7 @@ class UsageError(SvcError):
     """The command line is wrong; nothing was sent or changed."""
 
     code, status, exit_code = "usage", 400, 2
+    names_url = False  # the message says what is wrong with a URL on the command line
 
 
 class SettingInvalid(SvcError):
@@ -457,6 +458,7 @@ class Unreachable(SvcError):
     """The service does not reply on its socket."""
 
     code, status, retryable = "unreachable", 503, True
+    nothing_sent = False  # no connection: the service cannot have done anything
 
 
 class BadAnswer(SvcError):

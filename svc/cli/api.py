@@ -25,7 +25,8 @@ def api(args: Arguments) -> int:
     There is no confirmation: a DELETE deletes at once. Streams (terminal, events,
     live monitor, followed logs), login and password changes are refused. Exit
     code 0 for status 2xx; else the body is printed too, and the message on
-    standard error. Of a HEAD, which has no body, the header fields are printed.
+    standard error. JSON ends with a newline, all else is printed byte for byte. Of a
+    HEAD, which has no body, the header fields are printed.
     """
     body = None
     if args.body is not None:
@@ -38,7 +39,7 @@ def api(args: Arguments) -> int:
     answer = transport.request(args.method, check_path(args.path), body, via="api")
     if args.method == "HEAD":
         print("\n".join(output.visible(f"{name}: {value}") for name, value in answer.fields.items()))
-    output.raw(answer.body)
+    output.raw(_with_newline(answer))
     sys.stdout.flush()
     if answer.ok:
         return 0
@@ -49,6 +50,12 @@ def api(args: Arguments) -> int:
         )
         error.hint = f"svc api GET {output.shell_quote(args.path)}"
     raise error
+
+
+def _with_newline(answer: transport.Answer) -> bytes:
+    """The body; of JSON, which is text, with a newline at its end, as `--json` prints it."""
+    body, media_type = answer.body, answer.fields.get("content-type", "").partition(";")[0].strip()
+    return body + b"\n" if body and media_type == "application/json" and body[-1:] != b"\n" else body
 
 
 def check_path(path: str) -> str:

@@ -71,6 +71,8 @@ class Argument:
     @property
     def default(self) -> object:
         """The value when it is absent from the command line."""
+        if self.kind == "list" and not self.is_option:
+            return []
         return False if self.kind == "flag" else None
 
     def value(self, text: str) -> Any:

@@ -163,10 +163,10 @@ def note_warnings(record: Any) -> None:
 def show_ended(args: Arguments, sentence: str, **what: str) -> int:
     """Print that something is gone: on a terminal a sentence, with --json `what` as an object, else nothing.
 
-    The API's answer to a deletion is empty.
+    The API's answer to a deletion is empty, and a program that parses each answer has something to parse.
     """
     if args.json:
-        output.raw(quick_json.dumps(what).encode() + b"\n")
+        output.json_object(what)
     elif output.on_terminal():
         print(output.visible(sentence))
     return 0
@@ -197,7 +197,9 @@ def read_file(path: str, most: int = DOCUMENT_BODY_MAX) -> bytes:
             with open(path, "rb") as file:
                 content = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        from svc.cli.local_files import unreadable
+
+        raise unreadable(path, error) from None
     if len(content) > most:
         raise FileRefused(f"{path} is larger than {most} bytes, the limit for a request")
     return content

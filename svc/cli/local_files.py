@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import _signal as signal  # the C half: signal itself loads enum, for 3 ms
+import errno
 import os
 import stat
 import sys
 
 from svc.cli import output
-from svc.errors import FileRefused
+from svc.errors import FileRefused, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
+    from typing import Any
+
+    from svc.errors import SvcError
 
 # Bytes per system call into a file; more at once cost more on a virtual machine, see docs/performance.md.
 WRITTEN = 64 * 1024
+STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 def open_regular(path: str, flags: int = 0) -> tuple[FileIO, int]:
@@ -25,15 +30,48 @@ def open_regular(path: str, flags: int = 0) -> tuple[FileIO, int]:
         # O_NONBLOCK: opening a pipe without a writer must not block
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or error
         is_link = bool(flags & os.O_NOFOLLOW) and os.path.islink(path)
-        hint = "name the file itself, not a link to it" if is_link else ""
-        raise FileRefused(f"cannot read {path}: {reason}", hint=hint) from None
+        raise unreadable(path, error, "name the file itself, not a link to it" if is_link else "") from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise FileRefused(f"{path} is not a regular file")
     return open(descriptor, "rb", buffering=0), status.st_size
+
+
+def open_to_send(path: str) -> tuple[Any, int | None]:
+    """A file and its size; no size of standard input and of a pipe such as `<(COMMAND)`.
+
+    Raises FileRefused.
+    """
+    if path in STANDARD_INPUT:
+        return sys.stdin.buffer, None
+    if is_inherited(path):
+        try:
+            file = open(path, "rb", buffering=0)  # noqa: SIM115 (the caller closes it)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file, None
+        file.close()
+    return open_regular(path)
+
+
+def is_inherited(path: str) -> bool:
+    """Whether a path stands for an open file of this process, whose name it has not."""
+    return path in STANDARD_INPUT or path.startswith("/dev/fd/")
+
+
+def unreadable(path: str, error: OSError | ValueError, hint: str = "") -> SvcError:
+    """FileRefused for a local file; UsageError where a URL was given instead of one."""
+    reason = getattr(error, "strerror", None) or error
+    scheme, separator, _ = path.partition("://")
+    if getattr(error, "errno", 0) in (errno.ENOENT, errno.ENOTDIR) and scheme.isalnum() and separator:
+        to_read = f"curl --fail --location --remote-name {output.shell_quote(path)}"
+        usage = UsageError(f"{path} is an address, not a local file", hint=f"{to_read}  # and name that file")
+        usage.names_url = True
+        return usage
+    return FileRefused(f"cannot read {path}: {reason}", hint=hint)
 
 
 def refuse_existing(path: str, force: bool, forced: str) -> None:

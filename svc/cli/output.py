@@ -92,26 +92,36 @@ def size(value: Any, human: bool) -> str:
     amount = float(value)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{_tenths(amount)} {unit}"
         amount /= 1024
-    return f"{amount:.1f} TiB"
+    return f"{_tenths(amount)} TiB"
+
+
+def _tenths(amount: float) -> str:
+    """With one decimal, the half rounded up as the pages round it: 1.25 is 1.3."""
+    return f"{int(amount * 10 + 0.5) / 10:.1f}"
 
 
 def when(value: Any, human: bool) -> str:
-    """A time; for people as "5 min ago" or "in 3 d", or the day when more than a month away."""
+    """A time; for people as "5 min ago" or "in 3 d", or the day when more than a month away.
+
+    What is to come is rounded up, so that "in 7 d" is within seven days, and "in 8 d" is not.
+    """
     if not human or not isinstance(value, str):
         return plain(value, human)
     from datetime import UTC, datetime
+    from math import floor
 
     try:
-        age = int((datetime.now(UTC) - datetime.fromisoformat(value)).total_seconds())
+        age = floor((datetime.now(UTC) - datetime.fromisoformat(value)).total_seconds())
     except (ValueError, TypeError):  # TypeError: without a time zone
         return value
     if -5 < age < 5:
         return "now"
     for limit, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d")):
-        if abs(age) < limit:
-            return f"{age // unit} {name} ago" if age > 0 else f"in {-age // unit} {name}"
+        count = age // unit if age > 0 else -(age // unit)
+        if count < limit // unit:
+            return f"{count} {name} ago" if age > 0 else f"in {count} {name}"
     return value[:10]
 
 
@@ -248,9 +258,14 @@ def write_bytes(content: bytes) -> None:
 
 def items_json(records: list[Any]) -> None:
     """Print records as the API prints a list."""
+    json_object({"items": records, "total": len(records)})
+
+
+def json_object(value: dict[str, Any]) -> None:
+    """Print an object of the command's own, in the form of the API's answers."""
     from svc_helper.wire.quick_json import dumps
 
-    raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+    raw(dumps(value, is_compact=True).encode() + b"\n")
 
 
 def captured(text: str) -> None:

@@ -274,6 +274,14 @@ def _broken(error: OSError, wait_s: float, again: str = "") -> Unreachable:
 
 def connect(path: str, wait_s: float = CONNECT_S) -> _socket.socket:
     """Connect to the socket; raises Unreachable unless a trusted user owns and serves it."""
+    try:
+        return _connect(path, wait_s)
+    except Unreachable as error:
+        error.nothing_sent = True
+        raise
+
+
+def _connect(path: str, wait_s: float) -> _socket.socket:
     me = os.geteuid()
     try:
         status = os.lstat(path)

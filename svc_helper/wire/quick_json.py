@@ -39,10 +39,11 @@ def loads(text: str) -> Any:
     return value
 
 
-def dumps(value: Any, *, ascii_only: bool = True) -> str:
-    """A value as JSON, spaced as json.dumps does; raises TypeError or ValueError."""
+def dumps(value: Any, *, ascii_only: bool = True, is_compact: bool = False) -> str:
+    """A value as JSON, spaced as json.dumps does, or as the API does; raises TypeError or ValueError."""
     quote = encode_basestring_ascii if ascii_only else encode_basestring
-    encode = make_encoder({}, _refuse, quote, None, ": ", ", ", False, False, False)
+    separators = (":", ",") if is_compact else (": ", ", ")
+    encode = make_encoder({}, _refuse, quote, None, *separators, False, False, False)
     return "".join(encode(value, 0))
 
 

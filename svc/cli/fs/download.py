@@ -27,6 +27,8 @@ def download(args: Arguments) -> int:
     written to standard output.
     """
     name = paths.name(args.file)
+    if not name:
+        raise UsageError(f"{args.file} is a file root, a directory", hint=paths.command("archive", args.file))
     _, out, progress = _fetch(args, "download", args.file, name)
     if out != "-":
         output.outcome(
@@ -82,6 +84,7 @@ def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetche
             finally:
                 progress.end()
     except SvcError as error:
+        paths.hint_at_directory(error, "archive", location)
         raise paths.hinted(error, again, forced) from None
     return fetched, out, progress
 
@@ -90,11 +93,6 @@ def _out(local: str | None, name: str) -> str:
     """The local file to write: as named, or with the remote file's name in a directory."""
     if local == "-" or (local and not local.endswith("/") and not os.path.isdir(local)):
         return local
-    if not name:
-        raise UsageError(
-            "a root or a path that ends in / has no name to keep; name LOCAL-FILE",
-            hint="svc fs download --help",
-        )
     if not local:
         return f"./{name}" if name == "-" else name  # a lone - would be standard output
     return os.path.join(local, name)
@@ -111,7 +109,7 @@ COMMANDS = (
     Command(
         "download",
         download,
-        Argument("FILE", "such as work/notes.txt", type=paths.root_path),
+        Argument("FILE", "such as work/notes.txt", type=paths.directory),
         LOCAL_FILE,
         FORCE,
         examples="svc fs download work/results.csv\n"

@@ -18,7 +18,8 @@ DESCRIPTION = """\
 Files of your file roots: listed, moved in and out, removed.
 
 A file is named <root>/<path>. The root `work` is what workspaces have at /work;
-these commands work with your own rights, and are recorded."""
+these commands work with your own rights, and are recorded. A / at the end of what is
+read, moved or removed says nothing; of a destination it keeps the name."""
 ROOTS = (
     ("ROOT", "id", plain),
     ("IN WORKSPACES", "mounted_at", plain),
@@ -64,7 +65,7 @@ def roots(args: Arguments) -> int:
 
 
 def ls(args: Arguments) -> int:
-    """List a directory, or show one file.
+    """List a directory, or show one file; alone, the file roots.
 
     Columns: type, mode, owner, size, modified, name; in a pipe type, mode, size, modified,
     name, the target of a link, owner. Files of a container's user ID have the owner
@@ -72,6 +73,8 @@ def ls(args: Arguments) -> int:
     Bytes of a name that are not UTF-8 are printed as \\xNN. --json prints the API's
     first 10,000 entries unchanged, and `next_offset` if there are more.
     """
+    if args.directory is None:
+        return roots(args)
     human = output.on_terminal()
     root, path = paths.parts(args.directory)
     limit = FILES_LISTED_MAX if human or args.json else FIRST
@@ -109,8 +112,14 @@ def read(args: Arguments) -> int:
     On a terminal control characters are escaped; in a pipe the bytes are unchanged.
     A note on standard error says where the rest begins.
     """
+    if not paths.name(args.file):
+        raise UsageError(f"{args.file} is a file root, a directory", hint=paths.command("ls", args.file))
     path = paths.url(args.file, "read", offset=args.offset, length=args.length)
-    answer = ask(args, "GET", path)
+    try:
+        answer = ask(args, "GET", path)
+    except Conflict as error:
+        paths.hint_at_directory(error, "ls", args.file)
+        raise
     if args.json:
         return show_raw(answer)
     record = answer.json()
@@ -155,7 +164,7 @@ def mv(args: Arguments) -> int:
     A trailing / on the destination keeps the name. An existing file is replaced
     only with --force. Between roots nothing is moved: download and upload it.
     """
-    to = paths.into(args.destination, paths.name(args.source))
+    to = paths.into(args.destination, paths.name(args.source), "mv", args.source)
     if paths.parts(to)[0] != paths.parts(args.source)[0]:
         raise UsageError(
             "cannot move a file to another root; copy it",
@@ -185,7 +194,7 @@ def rm(args: Arguments) -> int:
     try:
         answer = ask(args, "DELETE", path, wait_s=REMOVAL_S)
     except Conflict as error:
-        if not args.recursive and "recursive" in error.message:
+        if not args.recursive and "not empty" in error.message:
             error.hint = f"{again} --recursive"
         raise
     if args.json:
@@ -202,11 +211,16 @@ COMMAND = CommandGroup(
     "fs",
     DESCRIPTION,
     Command("roots", roots, examples="svc fs roots\nsvc fs roots --json"),
-    Command("ls", ls, DIRECTORY, examples="svc fs ls work\nsvc fs ls work/results | cut -f3,5"),
+    Command(
+        "ls",
+        ls,
+        Argument("DIRECTORY", "such as work or work/results", type=paths.directory, optional=True),
+        examples="svc fs ls\nsvc fs ls work\nsvc fs ls work/results | cut -f3,5",
+    ),
     Command(
         "read",
         read,
-        Argument("FILE", "such as work/notes.txt", type=paths.root_path),
+        Argument("FILE", "such as work/notes.txt", type=paths.directory),
         Argument("--offset", "start at this byte", metavar="BYTES", type=whole(0, 2**53)),
         Argument("--length", "at most so many bytes", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
         examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from svc.cli import client
 from svc.cli.output import shell_quote
-from svc.errors import AlreadyThere, NotFound, SvcError, UsageError
+from svc.errors import AlreadyThere, Conflict, SvcError, UsageError
 
 FORM = "<root>/<path>, such as work/notes.txt; svc fs roots lists the roots"
 
@@ -22,12 +22,15 @@ def root_path(text: str) -> str:
 
 
 def directory(text: str) -> str:
-    """Like root_path, without a trailing slash."""
-    return root_path(text).removesuffix("/")
+    """Like root_path, without trailing slashes."""
+    return root_path(text).rstrip("/")
 
 
-def into(destination: str, name: str) -> str:
-    """The path of a file: "A trailing `/` on the destination keeps the local file name"."""
+def into(destination: str, name: str, verb: str, source: str) -> str:
+    """The path of a file: "A trailing `/` on the destination keeps the local file name".
+
+    Raises UsageError for a root without it, which would hide that a file there may be replaced.
+    """
     _, slash, path = destination.partition("/")
     if path and not path.endswith("/"):
         return destination
@@ -35,7 +38,10 @@ def into(destination: str, name: str) -> str:
         raise UsageError(
             f"{destination} names no file, and the source has no name to keep", hint="svc fs --help"
         )
-    return destination + name if slash else f"{destination}/{name}"
+    if not slash:
+        message = f"{destination} is a file root, a directory; a / at its end keeps the name {name}"
+        raise UsageError(message, hint=command(verb, source, f"{destination}/"))
+    return destination + name
 
 
 def name(location: str) -> str:
@@ -75,10 +81,15 @@ def parent(location: str) -> str:
     return location.rpartition("/")[0]
 
 
+def hint_at_directory(error: SvcError, verb: str, location: str) -> None:
+    """Where the error is that `location` is a directory: hint at the command that takes one."""
+    if isinstance(error, Conflict) and "is a directory" in error.message:
+        error.hint = command(verb, location)
+
+
 def hint_at_missing(error: SvcError, location: str, directory: str) -> None:
     """Where the error is that `location` is missing: hint at the command that creates the directory."""
-    is_missing = isinstance(error, NotFound) and error.message.endswith(": no such file or directory")
-    if is_missing and error.message.startswith(f"{parts(location)[1]}:") and parts(directory)[1]:
+    if error.message == f"{location}: no such file or directory" and parts(directory)[1]:
         error.hint = f"{command('mkdir', directory)} --parents"
 
 

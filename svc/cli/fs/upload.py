@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from svc.cli import local_files, output
 from svc.cli.arguments import Argument, Arguments, Command
@@ -41,7 +40,8 @@ def upload(args: Arguments) -> int:
     from svc.cli.progress import TransferProgress
 
     local = args.local_file
-    to = paths.into(args.destination, "" if local == "-" else os.path.basename(local))
+    name = "" if local_files.is_inherited(local) else os.path.basename(local)
+    to = paths.into(args.destination, name, "upload", local)
     again = paths.command("upload", local, to, no_clobber=args.no_clobber)
     file, size = _source(args, local, to)
     progress = TransferProgress(size)
@@ -51,13 +51,17 @@ def upload(args: Arguments) -> int:
             args, sending.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
         )
     except SvcError as error:
-        if isinstance(error, Conflict) and "is a directory" in error.message and local != "-":
+        if (
+            isinstance(error, Conflict)
+            and "is a directory" in error.message
+            and not local_files.is_inherited(local)
+        ):
             error.hint = paths.command("upload", local, f"{to}/")  # into that directory, with the local name
         paths.hint_at_missing(error, to, paths.parent(to))
         raise paths.hinted(error, again, paths.command("upload", local, to)) from None
     finally:
         progress.end()
-        if local != "-":
+        if local not in local_files.STANDARD_INPUT:
             file.close()
     return _show(args, answer, to, progress)
 
@@ -77,12 +81,12 @@ def _show(args: Arguments, answer: Answer, to: str, progress: TransferProgress) 
 
 def _source(args: Arguments, local: str, to: str) -> tuple[Any, int | None]:
     """The file to send, and its size if known; raises FileRefused."""
-    if local == "-":
-        return sys.stdin.buffer, None
     if os.path.isdir(local):
         archived = f"tar -c {output.shell_quote(local)} | {paths.command('upload', '-', to + '.tar')}"
         raise FileRefused(f"{local} is a directory; only single files can be uploaded", hint=archived)
-    file, size = local_files.open_regular(local)
+    file, size = local_files.open_to_send(local)
+    if size is None:
+        return file, None
     if size > UNCHECKED_MAX:
         most = output.pick(ask(args, "GET", "/api/fs/roots").json(), "limits.upload_max_bytes")
         if isinstance(most, int) and size > most:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from svc.cli import local_files, output
 from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
@@ -99,10 +98,8 @@ def _set(args: Arguments) -> int:
     from svc.cli import sending
 
     executable = None
-    if args.file == "-":
-        file, size = sys.stdin.buffer, None
-    else:
-        file, size = local_files.open_regular(args.file)
+    file, size = local_files.open_to_send(args.file)
+    if size is not None:
         executable = "true" if os.fstat(file.fileno()).st_mode & 0o111 else "false"
         if size > BUNDLE_MEMBER_MAX:
             raise FileRefused(

@@ -87,15 +87,13 @@ def build(template: str) -> None:
 
 
 def open_bundle(path: str) -> tuple[Any, int | None]:
-    """A bundle to send and its size, None for standard input; raises FileRefused, also for a large one."""
-    if path == "-":
-        return sys.stdin.buffer, None
+    """A bundle to send and its size, None if unknown; raises FileRefused, also for a large one."""
     if os.path.isdir(path):
         from svc.cli.template import projects
 
         return projects.of_directory(path)
-    file, size = local_files.open_regular(path)
-    if size <= BUNDLE_MAX:
+    file, size = local_files.open_to_send(path)
+    if size is None or size <= BUNDLE_MAX:
         return file, size
     file.close()
     raise FileRefused(f"{path} has {size} bytes; a bundle has at most {BUNDLE_MAX}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import tarfile
 import tempfile
 from collections import Counter
@@ -67,7 +66,7 @@ class Packed:
 
     def add_tar(self, path: str) -> None:
         """Add the files of a tar, of any form and compression; `-` is standard input."""
-        source: Any = sys.stdin.buffer if path == "-" else local_files.open_regular(path)[0]
+        source, _ = local_files.open_to_send(path)
         try:
             with tarfile.open(fileobj=source, mode="r|*") as tar:
                 for member in tar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svc.cli.arguments import Argument, Arguments, Command, reference
 from svc.cli.client import ask, show_record
-from svc.cli.output import pick, plain, size, text
+from svc.cli.output import details, on_terminal, pick, plain, size, text
 from svc.limits import GPU_USE_CASES
 
 EXAMPLES = """\
@@ -19,7 +19,14 @@ def _alternatives(value: object, human: bool) -> str:
 def _alternative(option: object) -> str:
     later = "" if pick(option, "allocatable_now") is True else ", not now"
     gpus = text(option, "resources.gpu_count")
+    if _without_gpus(option):
+        return f"{text(option, 'gpu_use_case')} (not possible)"
     return f"{text(option, 'gpu_use_case')} ({gpus} GPU{'' if gpus == '1' else 's'}{later})"
+
+
+def _without_gpus(option: object) -> bool:
+    """Whether a use of GPUs would get none: this host, the template or the quota has none for it."""
+    return pick(option, "resources.gpu_count") == 0 and pick(option, "gpu_use_case") != GPU_USE_CASES[0]
 
 
 FIELDS = (
@@ -45,13 +52,20 @@ def recommend(args: Arguments) -> int:
 
     none: no GPUs. light: one, shared if the template allows. standard (default):
     the template's own number, at least one. heavy: half of the free ones. max: all
-    that your quota and the host allow now. The last line is the command that
-    creates such a workspace.
+    that your quota and the host allow now. The last line sets such a
+    workspace up, with its image, and starts it.
     """
     request = {"template": args.template}
     if args.gpu_use_case is not None:
         request["gpu_use_case"] = args.gpu_use_case
-    return show_record(args, ask(args, "POST", "/api/workspaces/recommend", request), FIELDS)
+    answer = ask(args, "POST", "/api/workspaces/recommend", request)
+    if args.json or not on_terminal():
+        return show_record(args, answer, FIELDS)
+    record = answer.json()
+    absent = {"command"} if _without_gpus(record) else set()
+    visible = [row for row in FIELDS if pick(record, row[1]) not in (None, [], "") and row[1] not in absent]
+    details(visible, record)
+    return 0
 
 
 COMMANDS = (

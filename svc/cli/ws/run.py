@@ -66,8 +66,8 @@ def run(args: Arguments) -> int:
     --json prints the record of the workspace at its end, and the output of the command on
     standard error. Exit code: the command's; 128 and the signal's number for one that a signal has ended;
     126 if it may not be executed, 127 if there is no such command, 125 for every other
-    error, of the set-up or of the service; 2 for wrong usage. After Ctrl-C 130, after
-    SIGTERM 143, after SIGHUP 129.
+    error, of the set-up or of the service; 1 if the service does not run, and nothing was
+    begun; 2 for wrong usage. After Ctrl-C 130, after SIGTERM 143, after SIGHUP 129.
     """
     if not args.exec_command:
         raise UsageError("no command after --", hint="svc ws run --template TEMPLATE --rm -- COMMAND...")
@@ -117,6 +117,8 @@ class Run:
             try:
                 self._carry_out()
             except SvcError as error:
+                if _is_unsent(error) and not self.may_exist:
+                    raise  # exit code 1, as of every other command
                 self._fail(error)
             self._finish()
         except Interrupted as interrupted:
@@ -154,7 +156,10 @@ class Run:
         with _undisturbed():  # a set-up that has begun must be known, to be cancelled
             try:
                 asked = ask(self.args, "POST", "/api/workspaces/setup", body)
-            except (Unreachable, BadAnswer):  # the request may have been served
+            except (Unreachable, BadAnswer) as error:
+                if _is_unsent(error):
+                    raise
+                # the request may have been served
                 self.may_exist = self.is_new_name
                 if not self.is_new_name:  # whatever has this name may be older than this run
                     output.note(f"whether {self.name} was created is not known: svc ws get {self.name}")
@@ -276,6 +281,11 @@ class Run:
             remedy = f"svc operation cancel {self.operation}; {remedy}"
         left = "may still be there" if self.args.rm else "may still run"
         output.note(f"{self.name} {left}; to end that: {remedy}")
+
+
+def _is_unsent(error: SvcError) -> bool:
+    """Whether there was no connection to the service."""
+    return isinstance(error, Unreachable) and error.nothing_sent
 
 
 @contextmanager

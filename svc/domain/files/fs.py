@@ -69,6 +69,9 @@ def audited(
             yield result
         except SvcError as error:
             error.hint = error.hint or _hint(error, verb, root, path)
+            named = (paths.format_path(path), str(detail.get("to", "")).partition("/")[2])
+            if any(each and error.message.startswith(f"{each}: ") for each in named):
+                error.message = f"{root}/{error.message}"  # the agent names what is below the root
             raise
 
 

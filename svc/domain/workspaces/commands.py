@@ -1,4 +1,4 @@
-"""The `svc ws create` line for a workspace with given resources."""
+"""The command lines for a workspace with given resources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,17 @@ def free_name(caller: Caller, template: Template) -> str:
 
 def create(template_ref: str, name: str, resources: dict[str, Any]) -> str:
     """The command that creates a workspace with these resources, in the API's units; None has no option."""
-    command = ["svc ws create", f"--template {template_ref}", f"--name {name}"]
+    return f"svc ws create --template {template_ref} --name {name}{_options(resources)}"
+
+
+def set_up_and_start(template_ref: str, name: str, resources: dict[str, Any]) -> str:
+    """The commands that get a missing image, create the workspace and start it."""
+    options = _options(resources)
+    return f"svc ws setup --template {template_ref} --name {name}{options} && svc ws start {name}"
+
+
+def _options(resources: dict[str, Any]) -> str:
+    options = []
     for key, option, form in (
         ("cpu_limit", "--cpus", _number),
         ("memory_bytes", "--memory", _size),
@@ -37,10 +47,10 @@ def create(template_ref: str, name: str, resources: dict[str, Any]) -> str:
         ("gpu_count", "--gpu-count", _number),
     ):
         if resources[key] is not None:
-            command.append(f"{option} {form(resources[key])}")
+            options.append(f" {option} {form(resources[key])}")
     if resources["gpu_count"]:
-        command.append(f"--gpu-mode {resources['gpu_mode']}")
-    return " ".join(command)
+        options.append(f" --gpu-mode {resources['gpu_mode']}")
+    return "".join(options)
 
 
 def _number(count: float) -> str:

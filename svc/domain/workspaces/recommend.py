@@ -52,6 +52,9 @@ def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
     template = templates.usable(caller, template_ref)
     situation = _situation(caller, template)
     resources, blocked_by = _level(situation, use_case)
+    to_set = dict(resources)
+    if not resources["gpu_count"] and not template.spec["defaults"].get("gpu_count"):
+        to_set["gpu_count"] = None  # as the template has it
     return {
         "template": {"id": template.id, "name": template.name},
         "gpu_use_case": use_case,
@@ -65,7 +68,7 @@ def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
             if other != use_case
             for found in [_level(situation, other)]
         ],
-        "command": commands.create(template_ref, commands.free_name(caller, template), resources),
+        "command": commands.set_up_and_start(template_ref, commands.free_name(caller, template), to_set),
     }
 
 

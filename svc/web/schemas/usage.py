@@ -136,7 +136,7 @@ class Recommendation(Alternative):
     hint = fields.String(allow_none=True, metadata={"description": "the next command"})
     action = fields.Nested(ErrorAction, allow_none=True)
     alternatives = fields.List(fields.Nested(Alternative))
-    command = fields.String()
+    command = fields.String(metadata={"description": "the commands that set it up and start it"})
 
 
 class Block(Schema):

@@ -97,8 +97,7 @@ def _remove_empty(directory: int, name: bytes, path: bytes) -> None:
     except OSError as error:
         if error.errno not in _NOT_EMPTY:
             raise
-        reason = "the directory is not empty; use recursive to remove its contents too"
-        raise Failure("conflict", f"{beneath.format_path(path)}: {reason}") from None
+        raise Failure("conflict", f"{beneath.format_path(path)}: the directory is not empty") from None
 
 
 class _Level:

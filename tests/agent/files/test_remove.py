@@ -63,7 +63,7 @@ def test_a_directory_needs_recursive_unless_it_is_empty(files: FileRoots) -> Non
     assert remove(files, "a/b", recursive=False) == 1
     (files.work / "a/f").write_text("")
     code, message = files.refused("fs.remove", path="a", recursive=False)
-    assert (code, message.startswith("a: "), "use recursive" in message) == ("conflict", True, True)
+    assert (code, message.startswith("a: "), "not empty" in message) == ("conflict", True, True)
     assert remove(files, "a") == 2
     assert list(files.work.iterdir()) == []
 

@@ -128,9 +128,7 @@ def test_the_printed_tables(kim: Call, some: Call, quota: Call, svc: Call) -> No
     said = kim("ws", "recommend", "--template", "capacity-base", "--gpu-use-case", "light").out
     found = dict(line.split("\t") for line in said.splitlines())
     assert (found["gpus"], found["blocked_by"]) == ("0", "no_gpu")
-    assert found["command"].startswith(
-        "svc ws create --template capacity-base --name capacity-base-1 --cpus "
-    )
+    assert found["command"].startswith("svc ws setup --template capacity-base --name capacity-base-1 --cpus ")
     assert kim("ws", "recommend", "--template", "capacity-base", "--gpu-use-case", "all").code == 2
 
     assert kim("servers", "hardware").out == "driver\t\nmax_cuda\t\n"

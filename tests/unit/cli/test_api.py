@@ -16,6 +16,17 @@ def test_the_answer_is_printed_as_it_came(service: Service, svc: Svc) -> None:
     assert service.last.fields["x-svc-via"] == "api"
 
 
+def test_json_ends_with_a_newline_and_nothing_else_is_changed(service: Service, svc: Svc) -> None:
+    for media_type, body, printed in (
+        ("application/json", "{}", "{}\n"), ("application/json; charset=utf-8", "{}\n", "{}\n"),
+        ("application/json", "", ""), ("text/plain", "x", "x"), ("application/x-tar", "{}", "{}"),
+    ):  # fmt: skip
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        service.raw("GET /api/x", head.encode() + body.encode())
+        assert svc("api", "GET", "/api/x").out == printed
+        service.replies.clear()
+
+
 def test_a_body_goes_as_it_is(service: Service, svc: Svc, tmp_path: Path) -> None:
     service.answer("POST /api/workspaces", {"id": "ws-1"}, status=201)
     (tmp_path / "body").write_bytes(b'{"name":  "demo"}\n')

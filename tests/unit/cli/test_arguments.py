@@ -154,7 +154,6 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws port add demo web --container-port 65536",
         "ws launcher start demo",
         "ws logs demo --tail x",
-        "fs ls",
         "fs ls /etc",
         "fs ls http://x/y",
         "fs download work/a b c",

@@ -122,6 +122,47 @@ def test_nobody_answers(svc: Svc) -> None:
     assert "hint: " in done.err
 
 
+@pytest.mark.parametrize(
+    "line", ["whoami", "ws list", "ws delete demo --yes", "fs rm work/a --yes", "api GET /api/x"]
+)
+def test_nobody_answers_as_json(svc: Svc, line: str) -> None:
+    """As every other error: the object on standard output, the sentence on standard error."""
+    done = svc(*line.split(), "--json")
+    error = json.loads(done.out)["error"]
+    assert (done.code, error["code"], error["retryable"]) == (1, "unreachable", True)
+    assert done.err.startswith(f"svc: {error['message']}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fs upload https://host/x work/",
+        "template import https://host/x.tar",
+        "template create --file https://host/x",
+        "template context demo --set a --file http://host/a",
+        "template context demo --replace http://host/a.tar",
+        "ws edit demo --file https://host/patch.json",
+        "image build demo --secret id=a,src=https://host/x",
+        "api POST /api/x --body @https://host/x",
+    ],
+)
+def test_an_address_is_no_local_file(service: Service, svc: Svc, line: str) -> None:
+    """ "a remote server URL is a usage error"."""
+    done = svc(*line.split())
+    assert (done.code, service.sent) == (2, [])
+    assert "is an address, not a local file\nhint: curl --fail " in done.err
+
+
+def test_a_file_may_be_called_like_an_address(
+    service: Service, svc: Svc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "http:").mkdir()
+    (tmp_path / "http:" / "x").write_text("{}")
+    service.answer("PATCH /api/workspaces/demo", {"name": "demo"})
+    assert svc("ws", "edit", "demo", "--file", "http://x").code == 0
+
+
 def test_ctrl_c_is_130(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
     from svc.cli import whoami
 

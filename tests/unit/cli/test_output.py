@@ -128,6 +128,7 @@ def test_plain_values(value: object, human: str, program: str) -> None:
 @pytest.mark.parametrize(
     ("value", "visible"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (150 * 2**20, "150 MiB"), (2**35, "32.0 GiB"),
+     (1.25 * 2**30, "1.3 GiB"), (1.35 * 2**30, "1.4 GiB"),
      (2**50, "1024.0 TiB"), (None, "-"), ("x", "x"), (True, "yes")],
 )  # fmt: skip
 def test_sizes(value: object, visible: str) -> None:
@@ -139,8 +140,11 @@ def test_sizes(value: object, visible: str) -> None:
     [
         (0, "now"),
         (-4, "now"),
-        (-90, "in 1 min"),
-        (-6.5 * 86400, "in 6 d"),
+        (-90, "in 2 min"),
+        (-3599, "in 1 h"),
+        (-6.5 * 86400, "in 7 d"),
+        (-7 * 86400 - 10, "in 8 d"),
+        (-8 * 86400 + 10, "in 8 d"),
         (42, "42 s ago"),
         (300, "5 min ago"),
         (7200, "2 h ago"),

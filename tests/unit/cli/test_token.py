@@ -137,7 +137,7 @@ def test_list_on_a_terminal(service: Service, svc: Svc) -> None:
     assert heading.split() == [
         "NAME", "ID", "PREFIX", "STATUS", "CREATED", "EXPIRES", "LAST", "USED", "NOTE", "SCOPES"
     ]  # fmt: skip
-    assert "in 6 d" in soon
+    assert "in 7 d" in soon
     assert soon.rstrip().endswith("expires soon")
     assert "\x1b[32mactive" in soon
     assert "expires soon" not in old
@@ -154,7 +154,7 @@ def test_an_empty_list(service: Service, svc: Svc) -> None:
 def test_revoke_asks_nothing(service: Service, svc: Svc) -> None:
     service.answer("DELETE /api/tokens/my%20laptop", None, status=204)
     assert svc("token", "revoke", "my laptop") == (0, "", "")
-    assert svc("token", "revoke", "my laptop", "--json") == (0, '{"revoked": "my laptop"}\n', "")
+    assert svc("token", "revoke", "my laptop", "--json") == (0, '{"revoked":"my laptop"}\n', "")
     assert svc("token", "revoke", "my laptop", terminal=True).out == "my laptop is revoked.\n"
 
 

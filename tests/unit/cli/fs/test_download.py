@@ -86,10 +86,25 @@ def test_a_directory_is_never_replaced(service: Service, svc: Svc) -> None:
     assert (service.sent, os.listdir("a.txt")) == ([], [])
 
 
-def test_no_name_to_keep(service: Service, svc: Svc) -> None:
-    for place in ("work", "work/", "work/in/"):
-        assert svc("fs", "download", place).code == 2
+def test_a_root_is_no_file(service: Service, svc: Svc) -> None:
+    for place in ("work", "work/"):
+        outcome = svc("fs", "download", place)
+        assert (outcome.code, outcome.err.endswith("hint: svc fs archive work\n")) == (2, True)
     assert service.sent == []
+
+
+def test_a_slash_at_the_end_says_nothing(service: Service, svc: Svc) -> None:
+    gives(service, GET)
+    assert svc("fs", "download", "work/in/a.txt/").code == 0
+    assert (service.sent, files()) == ([GET], {"a.txt"})
+
+
+def test_a_directory_is_archived(service: Service, svc: Svc) -> None:
+    service.refuse(GET, 409, "conflict", "work/in/a.txt: it is a directory")
+    outcome = svc("fs", "download", "work/in/a.txt")
+    assert outcome == (
+        1, "", "svc: work/in/a.txt: it is a directory\nhint: svc fs archive work/in/a.txt\n"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["..", "."])

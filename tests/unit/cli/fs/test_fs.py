@@ -71,6 +71,11 @@ def test_roots_and_their_limits(service: Service, svc: Svc) -> None:
 # --- ls --------------------------------------------------------------------------------
 
 
+def test_ls_alone_lists_the_roots(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/fs/roots", {"items": [], "limits": {}})
+    assert svc("fs", "ls", terminal=True).out.startswith("No file roots.\n")
+
+
 def test_a_directory(service: Service, svc: Svc) -> None:
     lists(service, entry("a.txt"), entry("link", "symlink", target="a.txt"))
     assert svc("fs", "ls", "work").out == (
@@ -231,6 +236,14 @@ def test_a_length_is_checked_before(service: Service, svc: Svc) -> None:
     assert (outcome.code, str(FILE_READ_MAX) in outcome.err, service.sent) == (2, True, [])
 
 
+def test_a_directory_is_listed(service: Service, svc: Svc) -> None:
+    service.refuse(READ, 409, "conflict", "work/a.txt: it is a directory")
+    assert svc("fs", "read", "work/a.txt/").err.endswith("hint: svc fs ls work/a.txt\n")
+    assert service.sent == [READ]
+    root = svc("fs", "read", "work")
+    assert (root.code, root.err.endswith("hint: svc fs ls work\n"), len(service.sent)) == (2, True, 1)
+
+
 def test_a_directory_cannot_be_read(service: Service, svc: Svc) -> None:
     service.refuse(READ, 409, "conflict", "it is not a regular file", hint="svc fs ls work/a.txt")
     assert svc("fs", "read", "work/a.txt") == (
@@ -301,11 +314,11 @@ def test_a_question_steers_no_terminal(service: Service, svc: Svc) -> None:
 
 
 def test_a_directory_needs_recursive(service: Service, svc: Svc) -> None:
-    service.refuse(DELETE, 409, "conflict", "it is a directory; use recursive")
+    service.refuse(DELETE, 409, "conflict", "work/a: the directory is not empty")
     assert svc("fs", "rm", "work/a", "--yes").err.endswith("hint: svc fs rm work/a --recursive\n")
 
 
-@pytest.mark.parametrize("line", ["ls", "ls /etc", "ls ../x", "rm", "read work/a --offset -1", "mv work/a"])
+@pytest.mark.parametrize("line", ["ls /etc", "ls ../x", "rm", "read work/a --offset -1", "mv work/a"])
 def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
     assert (svc("fs", *line.split()).code, service.sent) == (2, [])
 

@@ -31,18 +31,24 @@ def test_no_places(text: str) -> None:
 
 def test_a_slash_after_a_directory_says_nothing() -> None:
     assert [fs_paths.directory(text) for text in ("work/", "work", "work/a/", "work/a//")] == [
-        "work", "work", "work/a", "work/a/"
+        "work", "work", "work/a", "work/a"
     ]  # fmt: skip
 
 
 def test_a_slash_keeps_the_name() -> None:
     """ "A trailing `/` on the destination keeps the local file name"."""
-    assert fs_paths.into("work/in/", "a.txt") == "work/in/a.txt"
-    assert fs_paths.into("work/", "a.txt") == "work/a.txt"
-    assert fs_paths.into("work", "a.txt") == "work/a.txt"
-    assert fs_paths.into("work/in", "a.txt") == "work/in"
+
+    def into(destination: str, name: str = "a.txt") -> str:
+        return fs_paths.into(destination, name, "upload", "deep/a.txt")
+
+    assert into("work/in/") == "work/in/a.txt"
+    assert into("work/") == "work/a.txt"
+    assert into("work/in") == "work/in"
     with pytest.raises(UsageError):
-        fs_paths.into("work/in/", "")
+        into("work/in/", "")
+    with pytest.raises(UsageError) as refused:  # as work/in is refused by the service, if it is a directory
+        into("work")
+    assert refused.value.hint == "svc fs upload deep/a.txt work/"
 
 
 @given(NAMES)

@@ -51,7 +51,9 @@ def test_a_slash_keeps_the_local_name(service: Service, svc: Svc) -> None:
     os.rename("a.txt", "deep/a.txt")
     assert svc("fs", "upload", "deep/a.txt", "work/in/").code == 0
     takes(service, "PUT /api/fs/work/file?path=a.txt&force=true")
-    assert svc("fs", "upload", "deep/a.txt", "work").code == 0
+    assert svc("fs", "upload", "deep/a.txt", "work/").code == 0
+    refused = svc("fs", "upload", "deep/a.txt", "work")
+    assert (refused.code, refused.err.endswith("hint: svc fs upload deep/a.txt work/\n")) == (2, True)
     assert service.sent == [PUT, "PUT /api/fs/work/file?path=a.txt&force=true"]
 
 
@@ -88,6 +90,23 @@ def test_standard_input_has_no_name(service: Service, svc: Svc) -> None:
         outcome = svc("fs", "upload", "-", destination)
         assert (outcome.code, "no name" in outcome.err) == (2, True)
     assert service.sent == []
+
+
+def test_an_open_file_of_the_shell_is_sent_to_its_end(service: Service, svc: Svc) -> None:
+    """As of `svc fs upload <(COMMAND) work/in/a.txt`: a pipe, which has no name to keep."""
+    takes(service, size=5)
+    reader, writer = os.pipe()
+    os.write(writer, b"piped")
+    os.close(writer)
+    try:
+        assert svc("fs", "upload", f"/dev/fd/{reader}", "work/in/a.txt").code == 0
+        nameless = svc("fs", "upload", f"/dev/fd/{reader}", "work/in/")
+    finally:
+        os.close(reader)
+    assert (service.last.body, service.last.fields["transfer-encoding"]) == (b"piped", "chunked")
+    assert (nameless.code, "no name to keep" in nameless.err) == (2, True)
+    assert svc("fs", "upload", "/dev/stdin", "work/in/a.txt", stdin=b"piped").code == 0
+    assert service.last.body == b"piped"
 
 
 def test_an_empty_file_has_a_length(service: Service, svc: Svc) -> None:
@@ -164,9 +183,9 @@ def test_a_directory_has_a_way_in(service: Service, svc: Svc) -> None:
 
 
 def test_a_directory_in_its_place_has_the_file_put_into_it(service: Service, svc: Svc) -> None:
-    service.refuse(PUT, 409, "conflict", "in/a.txt: it is a directory")
+    service.refuse(PUT, 409, "conflict", "work/in/a.txt: it is a directory")
     assert svc("fs", "upload", "a.txt", "work/in/a.txt", "--force") == (
-        1, "", "svc: in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/\n"
+        1, "", "svc: work/in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/\n"
     )  # fmt: skip
 
 

@@ -49,6 +49,20 @@ def test_for_people(service: Service, svc: Svc) -> None:
     assert said["Hint"].strip() == "svc ws capacity"
     assert said["Alternatives"].strip() == "none (0 GPUs), max (1 GPU, not now)"
     assert said["Command"].strip() == COMMAND
+    assert "PIDs" not in said  # the template's
+
+
+def test_a_host_without_gpus(service: Service, svc: Svc) -> None:
+    none = RESOURCES | {"gpu_count": 0}
+    other = {"gpu_use_case": "max", "resources": none, "allocatable_now": False}
+    blocked = {"resources": none, "alternatives": [FOUND["alternatives"][0], other], "blocked_by": "no_gpu"}
+    free = {"resources": none, "gpu_use_case": "none", "blocked_by": None}
+    service.answer(POST, FOUND | blocked, FOUND | free)
+    said = svc("ws", "recommend", "--template", "torch", "--gpu-use-case", "light", terminal=True).out
+    assert "none (0 GPUs), max (not possible)\n" in said
+    assert "Command" not in said  # it would have no GPU
+    said = svc("ws", "recommend", "--template", "torch", "--gpu-use-case", "none", terminal=True).out
+    assert COMMAND in said and "Blocked by" not in said
 
 
 def test_for_programs(service: Service, svc: Svc) -> None:

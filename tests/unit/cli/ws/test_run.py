@@ -65,6 +65,17 @@ def test_a_lost_answer_deletes_nothing_of_a_given_name(service: Service, svc: Sv
     assert service.sent[-1].startswith("DELETE /api/workspaces/run-")
 
 
+def test_a_service_that_is_not_there_has_begun_nothing(svc: Svc) -> None:
+    done = svc("ws", "run", "--template", "python", "--rm", "--", "train")
+    assert (done.code, done.out) == (1, "")
+    message, hint = done.err.splitlines()
+    assert message.startswith("svc: cannot connect to the service: ")
+    assert hint.startswith("hint: ") and "run-" not in done.err
+    named = svc(*LINE, "--json", "--", "train")
+    assert (named.code, json.loads(named.out)["error"]["code"]) == (1, "unreachable")
+    assert "job" not in named.err
+
+
 def test_without_rm_it_stays(ready: Service, svc: Svc) -> None:
     done = svc(*LINE, "--", "train")
     assert (done.code, DELETE in ready.sent) == (5, False)

@@ -133,7 +133,7 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     assert (done.code, done.out) == (0, "demo is deleted.\n")
     count = len(service.sent)
     assert svc("ws", "delete", "demo", "--yes") == (0, "", "")
-    assert svc("ws", "delete", "demo", "--yes", "--json") == (0, '{"deleted": "demo"}\n', "")
+    assert svc("ws", "delete", "demo", "--yes", "--json") == (0, '{"deleted":"demo"}\n', "")
     assert service.sent[count:] == ["DELETE /api/workspaces/demo"] * 2
 
 

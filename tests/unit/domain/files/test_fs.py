@@ -257,3 +257,11 @@ def test_another_content_has_another_tag() -> None:
     assert len(tags) == 5
     assert fs.etag(facts | {"inode": 2**64 - 1, "mtime_ns": LAST_OF_EXT4}) not in tags
     assert all(tag.isalnum() for tag in tags)
+
+
+def test_a_message_names_a_file_with_its_root(caller: Caller, far: FarEnd) -> None:
+    """The agent knows paths below the root only."""
+    for named, said in (("a/b", "work/a/b: gone"), ("c d", "work/c d: gone"), ("x", "x: gone")):
+        with pytest.raises(NotFound) as caught, fs.audited(caller, "move", "work", b"a/b", to="work/c d"):
+            raise NotFound(f"{named}: gone")
+        assert caught.value.message == said

@@ -159,12 +159,14 @@ def test_the_other_levels_and_the_command(ada: Caller, gpus: GpuHost) -> None:
     assert [one["gpu_use_case"] for one in found["alternatives"]] == ["none", "standard", "heavy", "max"]
     assert all(one["allocatable_now"] for one in found["alternatives"])
     assert found["command"] == (
-        "svc ws create --template torch --name torch-2 --cpus 8 --memory 64g --shm-size 16g"
-        " --gpu-count 1 --gpu-mode shared"
+        "svc ws setup --template torch --name torch-2 --cpus 8 --memory 64g --shm-size 16g"
+        " --gpu-count 1 --gpu-mode shared && svc ws start torch-2"
     )
     assert recommend.of(ada, template, "none")["command"] == (
-        f"svc ws create --template {template} --name torch-2 --cpus 4 --memory 32g --gpu-count 0"
+        f"svc ws setup --template {template} --name torch-2 --cpus 4 --memory 32g && svc ws start torch-2"
     )
+    make_template(ada.user_id, "two", defaults={"gpu_count": 2})
+    assert " --gpu-count 0 &&" in recommend.of(ada, "two", "none")["command"]
 
 
 @pytest.mark.parametrize(("count", "text"), [(3 * GIB, "3g"), (2**29, "512m"), (2**20 + 1, "1048577")])

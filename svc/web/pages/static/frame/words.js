@@ -37,11 +37,13 @@ function dayOf(date) {
   return date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', ...(date.getFullYear() !== year && { year: 'numeric' }) });
 }
 
+// What is to come in days is rounded up, as the command line does: within seven days is never "in 8 d".
+const wholeDays = seconds => seconds < DAY ? seconds : Math.ceil(seconds / DAY) * DAY;
 const since = date => (Date.now() - date.getTime()) / 1000;
 const FORMS = {
   age: date => duration(since(date)),
   ago: date => since(date) < 5 ? 'just now' : `${duration(since(date))} ago`,
-  until: date => duration(Math.max(0, -since(date))),
+  until: date => duration(wholeDays(Math.max(0, -since(date)))),
   day: date => `${dayOf(date)}, ${FORMS.clock(date)}`,
   clock: date => date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false }),
   date: dayOf,
