@@ -73,6 +73,8 @@ ANSWERS = {
     "svc image prune": "POST /api/images/prune",
     "svc image delete": '{"deleted": NAME}',
     "svc image remove": '{"removed": ID}',
+    "svc ws port list": "GET /api/workspaces/{ref}/ports",
+    "svc ws launcher list": "GET /api/workspaces/{ref}/launchers",
     "svc image allowlist": "GET /api/images/allowlist",
     "svc operation list": "GET /api/operations",
     "svc operation watch": '{"operation": OPERATION}',

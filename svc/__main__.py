@@ -56,6 +56,7 @@ REMOTE = (
     "--cacert",
 )  # fmt: skip
 WITH_COMMAND = (["ws", "exec"], ["ws", "run"])  # what follows -- is a command inside
+TERMINAL = {"-t", "--tty", "-it", "-ti"}  # what those have for a terminal who run containers elsewhere
 EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
@@ -83,13 +84,13 @@ def declaration(name: str) -> Command | CommandGroup:
 
 def usage() -> str:
     """The text of `svc --help`, made from the table above without importing the commands."""
-    lines = ["usage: svc [--help] [--version] <command> ...", "", DESCRIPTION, ""]
+    lines = ["usage: svc [-h] [--version] <command> ...", "", DESCRIPTION, ""]
     for heading, rows in GROUPS.items():
         lines += [f"{heading}:", *(f"  {name:<10} {summary}" for name, (_, summary) in rows.items()), ""]
     lines += [
         "options:",
-        "  --help     this text; `svc help <command>...` for a command's own, with examples",
-        "  --version  the commit that this program was built from",
+        "  -h, --help  this text; `svc help <command>...` for a command's own, with examples",
+        "  --version   the commit that this program was built from",
         "",
         "exit codes: 0 success; 1 API or network error, or a confirmation not given; 2 wrong usage;",
         "3 this Linux account has no service account, or its setup is incomplete",
@@ -164,6 +165,8 @@ def _dispatch(argv: list[str]) -> int:
     if argv[0] not in COMMANDS:
         raise _unknown_command(argv)
     argv, exec_command = _split_exec(argv)
+    if _group_help(argv):
+        return 2
     args = _parse(argv)
     args.exec_command = exec_command
     from svc.errors import Unreachable
@@ -181,7 +184,7 @@ def _dispatch(argv: list[str]) -> int:
 def _unknown_command(argv: list[str]) -> UsageError:
     """The usage error for a first word that is no command, with what was probably meant."""
     from svc.cli.arguments import CommandGroup
-    from svc.cli.parser import unknown_command
+    from svc.cli.suggestions import unknown_command
     from svc.errors import UsageError
 
     name = argv[0]
@@ -204,13 +207,17 @@ def _parse(argv: list[str]) -> Arguments:
     from svc.cli.arguments import Arguments, parse
     from svc.errors import UsageError
 
-    plain = parse(declaration(argv[0]), argv[1:])
+    plain = parse(declaration(argv[0]), argv[1:]) or parse(declaration(argv[0]), _with_json(argv[1:]))
     if plain is not None:
         return plain
+    argv = [argv[0], *_with_json(argv[1:])]
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
-        from svc.cli.parser import nearest
+        from svc.cli.suggestions import in_singular, nearest
 
+        if meant := in_singular(argv):
+            typed = " ".join(["svc", *argv[:3]])
+            raise UsageError(f"no such command: {typed}; did you mean `{meant}`?", hint=f"{meant} --help")
         if unknown[0] in args.options:  # before the command that it belongs to
             moved = [*(each for each in argv if each != unknown[0]), unknown[0]]
             message = f"options are written after the command: {unknown[0]}"
@@ -221,12 +228,46 @@ def _parse(argv: list[str]) -> Arguments:
     return args
 
 
+def _with_json(words: list[str]) -> list[str]:
+    """The words with --json in place of what other programs call it: `-o json`, `--output=json`."""
+    found: list[str] = []
+    for word in words:
+        if word in ("-ojson", "-o=json", "--output=json", "--json=1", "--json=true"):
+            found.append("--json")
+        elif word == "json" and found[-1:] in (["-o"], ["--output"]):
+            found[-1] = "--json"
+        else:
+            found.append(word)
+    return found
+
+
+def _group_help(argv: list[str]) -> bool:
+    """Print the help of a group that was named without one of its commands to standard error."""
+    from svc.cli.arguments import CommandGroup, Deferred
+
+    found: Command | CommandGroup | Deferred | None = declaration(argv[0])
+    for word in argv[1:]:
+        found = found.find(word) if isinstance(found, CommandGroup) else None
+        found = found.load() if isinstance(found, Deferred) else found
+    if not isinstance(found, CommandGroup):
+        return False
+    from contextlib import redirect_stdout, suppress
+
+    with redirect_stdout(sys.stderr), suppress(SystemExit):
+        build_parser(argv[:1]).parse_args([*argv, "--help"])
+    return True
+
+
 def _split_exec(argv: list[str]) -> tuple[list[str], list[str]]:
     """Split off the command of `ws exec` or `ws run`: REMAINDER would also take svc's own options."""
     if argv[:2] not in WITH_COMMAND:
         return argv, []
     at = argv.index("--") if "--" in argv else len(argv)
     own, command = argv[:at], argv[at + 1 :]
+    if TERMINAL & set(own):
+        from svc.cli.suggestions import no_terminal
+
+        raise no_terminal(own, command, TERMINAL)
     if own == argv and not {"-h", "--help"} & set(own):
         from svc.errors import UsageError
 

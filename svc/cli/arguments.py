@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-ALIASES = {"ls": ("list",), "rm": ("delete", "remove", "revoke")}  # what other programs call them
+REMOVALS = ("delete", "remove", "revoke", "rm")
+# What other programs, and the other groups here, call a command.
+ALIASES = {"ls": ("list",), "list": ("ls",), "delete": REMOVALS, "remove": REMOVALS, "rm": REMOVALS}
+# The short names of options, as of podman, kubectl, gh and the tools of every shell.
+SHORT = {
+    "--all": "-A", "--env": "-e", "--file": "-f", "--follow": "-f", "--force": "-f", "--out": "-o",
+    "--parents": "-p", "--quiet": "-q", "--recursive": "-r", "--tail": "-n", "--timestamps": "-t",
+    "--yes": "-y",
+}  # fmt: skip
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # as `podman --memory`
 SIZE_FORM = "write bytes, or a number with k, m, g or t, such as 512m, 1.5g or 32GiB"
 
@@ -38,7 +46,18 @@ class Arguments:
 class Argument:
     """One argument of a command: an option (`--name`) or a positional (`NAME`)."""
 
-    __slots__ = ("choices", "dest", "help", "kind", "metavar", "name", "optional", "required", "type")
+    __slots__ = (
+        "choices",
+        "dest",
+        "help",
+        "kind",
+        "metavar",
+        "name",
+        "optional",
+        "required",
+        "short",
+        "type",
+    )
 
     def __init__(
         self,
@@ -52,8 +71,10 @@ class Argument:
         required: bool = False,  # for an option
         optional: bool = False,  # for the last positional
         dest: str = "",
+        short: tuple[str, ...] | None = None,  # in place of that of SHORT
     ) -> None:
         self.name = name
+        self.short = tuple(filter(None, [SHORT.get(name)])) if short is None else short
         self.help = help
         self.metavar = metavar
         self.kind = kind
@@ -67,6 +88,11 @@ class Argument:
     def is_option(self) -> bool:
         """Whether its name appears on the command line."""
         return self.name.startswith("-")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of an option, the short ones first."""
+        return (*self.short, self.name)
 
     @property
     def default(self) -> object:
@@ -144,7 +170,7 @@ class CommandGroup:
         return None
 
     def aliases(self, command: Command | CommandGroup | Deferred) -> list[str]:
-        """The other names of one of the commands: `ls` and `rm`, of the first that they fit."""
+        """The other names of one of the commands, of the first that they fit."""
         names = [other.name for other in self.commands]
         firsts = {
             alias: next((name for name in names if name in whose), "") for alias, whose in ALIASES.items()
@@ -174,7 +200,7 @@ def parse(
 
 def _assign(args: Arguments, arguments: tuple[Argument, ...], argv: list[str]) -> set[str]:
     """Set the values of a command line; returns the `dest` of each, raises LookupError or ValueError."""
-    options = {argument.name: argument for argument in arguments if argument.is_option}
+    options = {name: argument for argument in arguments if argument.is_option for name in argument.names}
     positionals = [argument for argument in arguments if not argument.is_option]
     present = set()
     rest = list(reversed(argv))
@@ -216,12 +242,17 @@ def reference(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Bytes, or a number with k, m, g or t (multiples of 1024): 512m, 32g, 1.5g, 32GiB."""
+    """Bytes, or a number with k, m, g or t (multiples of 1024): 512m, 32g, 1.5g, 32GiB, 4Gi."""
     lower = text.lower()
     number = lower.rstrip("bikmgt")
     suffix = lower[len(number) :]
     unit, rest = suffix[:1], suffix[1:]
-    if not _decimal(number) or unit not in UNITS or rest not in ("", "b", "ib") or (unit == "b" and rest):
+    if (
+        not _decimal(number)
+        or unit not in UNITS
+        or rest not in ("", "b", "i", "ib")
+        or (unit == "b" and rest)
+    ):
         raise ValueError(f"{text!r} is not a size: {SIZE_FORM}")
     whole_number = number.isdigit() and len(number) < 20
     amount = (int(number) if whole_number else float(number)) * UNITS[unit]
@@ -295,6 +326,7 @@ def _decimal(text: str) -> bool:
 JSON = Argument("--json", "print the raw API answer", kind="flag")
 QUIET = Argument("--quiet", "no progress and no output of a build's steps", kind="flag")
 YES = Argument("--yes", "do not ask", kind="flag")
+YES_REMOVE = Argument("--yes", "do not ask", kind="flag", short=("-y", "-f"))  # as `rm -f` and `podman rm -f`
 FORCE = Argument("--force", "replace the file if there is one", kind="flag")
 WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
 WORKSPACES = Argument(

@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output, transport
-from svc.cli.arguments import QUIET, TEMPLATE, YES, Argument, Arguments, Command, CommandGroup, variable
+from svc.cli.arguments import (
+    QUIET,
+    TEMPLATE,
+    YES_REMOVE,
+    Argument,
+    Arguments,
+    Command,
+    CommandGroup,
+    variable,
+)
 from svc.cli.client import (
     ask,
     checked,
@@ -317,39 +326,78 @@ def _with_short_id(image: object) -> object:
 
 
 def delete(args: Arguments) -> int:
-    """Delete a template's image from your store.
+    """Delete an image from your store: a template's, or one by its own name or id.
 
-    Refused while one of your workspaces needs it. Asks for confirmation on a
-    terminal; elsewhere --yes is required.
+    As `svc image remove`, but what is the name of a template is taken for that. Refused
+    while one of your workspaces needs it. Asks for confirmation on a terminal; elsewhere
+    --yes is required.
     """
+    if not _may_be_template(args.template):
+        return _remove_stored(args, args.template)
+    refused = _delete_of_template(args)
+    if refused is not None and _stored(args, args.template):
+        return _remove_stored(args, args.template)
+    if refused is not None:
+        checked(args, refused)
+    return 0
+
+
+def _delete_of_template(args: Arguments) -> transport.Answer | None:
+    """Delete the image of a template; the refusal where there is no such template."""
     if not args.yes:
-        record = ask(args, "GET", _path(args)).json()
+        found = transport.request("GET", _path(args))
+        if not found.ok and isinstance(found.error(), NotFound):
+            return found
+        record = checked(args, found).json()
         amount = size(output.pick(record, "size_bytes"), True)
         question = f"Delete the image {output.text(record, 'ref')} ({amount}) from your store?"
         output.confirm(question, False, f"svc image delete {output.shell_quote(args.template)}")
-    ask(args, "DELETE", _path(args))
-    return show_ended(args, f"The image of {args.template} is deleted.", deleted=args.template)
+    done = transport.request("DELETE", _path(args))
+    if not done.ok and isinstance(done.error(), NotFound):
+        return done
+    checked(args, done)
+    show_ended(args, f"The image of {args.template} is deleted.", deleted=args.template)
+    return None
 
 
 def remove(args: Arguments) -> int:
     """Remove one image of your store that nothing uses.
 
     IMAGE is a name, or an id as in `svc image overview` or the beginning of one, at
-    least 12 digits. Refused, with the reason, while a workspace, a container, a
-    running operation or a template has it; `svc image delete` removes a template's.
-    Asks for confirmation on a terminal; elsewhere --yes is required.
+    least 12 digits; a template's name stands for its image, as of `svc image delete`.
+    Refused, with the reason, while a workspace, a container, a running operation or a
+    template has it. Asks for confirmation on a terminal; elsewhere --yes is required.
     """
+    args.template = args.image
+    if not _may_be_template(args.image) or _stored(args, args.image):
+        return _remove_stored(args, args.image)
+    if _delete_of_template(args) is None:
+        return 0
+    return _remove_stored(args, args.image)  # whose refusal speaks of images
+
+
+def _may_be_template(typed: str) -> bool:
+    return not set("/:@.") & set(typed)
+
+
+def _stored(args: Arguments, typed: str) -> list[object]:
+    """The images of the store that have this name or id."""
     stored = items(ask(args, "GET", "/api/images/overview").json())
-    found = [image for image in stored if _is(image, args.image)]
-    identity = output.text(found[0], "image_id") if len(found) == 1 else args.image
+    return [image for image in stored if _is(image, typed)]
+
+
+def _remove_stored(args: Arguments, typed: str) -> int:
+    """Remove the image of this name or id."""
+    found = _stored(args, typed)
+    identity = output.text(found[0], "image_id") if len(found) == 1 else typed
     if "/" in identity or not identity:
-        raise NotFound(f"there is no image {args.image} in your store", hint="svc image overview")
+        raise NotFound(f"there is no image {typed} in your store", hint="svc image overview")
     if not args.yes:
         amount = size(output.pick(found[0], "size_bytes") if found else None, True)
-        question = f"Remove the image {args.image}{f' ({amount})' if amount else ''} from your store?"
-        output.confirm(question, False, f"svc image remove {output.shell_quote(args.image)}")
+        question = f"Remove the image {typed}{f' ({amount})' if amount else ''} from your store?"
+        output.confirm(question, False, f"svc image remove {output.shell_quote(typed)}")
     ask(args, "DELETE", f"/api/images/{quote(identity)}")
-    return show_ended(args, f"The image {args.image} is removed.", removed=identity)
+    return show_ended(args, f"The image {typed} is removed.", removed=identity)
 
 
 def _is(image: object, typed: str) -> bool:
@@ -426,15 +474,19 @@ COMMAND = CommandGroup(
         examples="svc image log my-python\nsvc image log my-python --follow",
     ),
     Command("overview", overview, examples="svc image overview\nsvc image overview | sort -n -k3"),
-    Command("prune", prune, YES, examples="svc image prune\nsvc image prune --yes"),
+    Command("prune", prune, YES_REMOVE, examples="svc image prune\nsvc image prune --yes"),
     Command(
-        "delete", delete, TEMPLATE, YES, examples="svc image delete python\nsvc image delete python --yes"
+        "delete",
+        delete,
+        Argument("TEMPLATE", "the template's id or name, or an image", metavar="TEMPLATE|IMAGE"),
+        YES_REMOVE,
+        examples="svc image delete python\nsvc image rm registry.example/team/old:1 --yes",
     ),
     Command(
         "remove",
         remove,
-        Argument("IMAGE", "its name, or its id or the beginning of it"),
-        YES,
+        Argument("IMAGE", "its name, its id or the beginning of it, or a template"),
+        YES_REMOVE,
         examples="svc image remove registry.example/team/old:1\nsvc image remove 8f5a1c0b7d2e --yes",
     ),
     Command("allowlist", allowlist, examples="svc image allowlist"),

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from svc.cli.arguments import Argument, Command, CommandGroup, Deferred
+from svc.cli.suggestions import unknown_command
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -21,6 +22,17 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=_columns())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Paragraphs as wide as the terminal; the examples keep their lines."""
+        from textwrap import fill
+
+        def filled(paragraph: str) -> str:
+            if paragraph.startswith("examples:"):
+                return paragraph
+            return fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
+
+        return "\n\n".join(map(filled, text.split("\n\n")))
 
 
 def _columns() -> int:
@@ -74,28 +86,16 @@ class Parser(argparse.ArgumentParser):
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
             super()._check_value(action, value)
             return
-        raise unknown_command(f"{self.prog} {value}", [f"{self.prog} {name}" for name in action.choices])
+        raise unknown_command(
+            f"{self.prog} {value}", dict.fromkeys(each.prog for each in action.choices.values())
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raise the usage error that argparse found."""
+        option, separator, _ = message.removeprefix("argument ").partition(": ignored explicit argument ")
+        if separator:
+            message = f"{option} takes no value"
         raise UsageError(message, hint=f"{self.prog} --help")
-
-
-def unknown_command(typed: str, known: Iterable[str]) -> UsageError:
-    """The usage error for an unknown command, both with all their words; its hint names the nearest one."""
-    near = nearest(typed, known)
-    group = typed.rpartition(" ")[0]
-    meant = f"; did you mean `{near}`?" if near else ""
-    return UsageError(f"no such command: {typed}{meant}", hint=f"{near or group} --help")
-
-
-def nearest(typed: str, known: Iterable[str]) -> str:
-    """What was probably meant; empty if nothing known is near."""
-    from difflib import get_close_matches
-
-    last = typed.rpartition(" ")[2].lstrip("-")
-    by_last = {each.rpartition(" ")[2].lstrip("-"): each for each in known}
-    return next((by_last[each] for each in get_close_matches(last, by_last, 1)), "")
 
 
 def add(
@@ -119,7 +119,9 @@ def add(
         listing = "\n".join(f"  {line}" for line in declared.examples.splitlines())
         parser.epilog = f"examples:\n{listing}"
         parser.usage = declared.usage or None
-        known = [*(argument.name for argument in (*inherited, *declared.arguments)), "--help"]
+        known = [name for argument in (*inherited, *declared.arguments) for name in argument.names] + [
+            "--help"
+        ]
         parser.set_defaults(
             handler=declared.handler, prog=parser.prog, options=[name for name in known if name[0] == "-"]
         )
@@ -148,7 +150,7 @@ def _add_argument(parser: Parser, argument: Argument, **options: Any) -> None:
             options["nargs"] = "*" if argument.kind == "list" else "?"
     if argument.is_option:
         options["required"] = argument.required
-        action = parser.add_argument(argument.name, dest=argument.dest, **options)
+        action = parser.add_argument(*argument.names, dest=argument.dest, **options)
     else:
         action = parser.add_argument(argument.dest, **options)
     vars(action)["declared"] = argument  # for what is made from the parser: packaging/completion

@@ -17,7 +17,7 @@ EXAMPLES = "sudo svc admin checkpoint"
 def checkpoint(args: Arguments) -> int:
     """Write the log back into the database, and remove the files beside it.
 
-    "Flushes the offline write-ahead log and closes the database sidecar files."
+    Flushes the offline write-ahead log and closes the database sidecar files.
     Afterwards the database is one plain SQLite file, without `-wal` and `-shm`.
     The service and backups must be stopped first. Nothing of the data changes.
     """

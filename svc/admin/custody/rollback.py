@@ -45,7 +45,7 @@ COLUMNS = (
 def rollback_list(args: Arguments) -> int:
     """List the recovery sets, the newest first, and whether each can be applied.
 
-    "Lists retained pre-upgrade recovery sets and whether each can be applied."
+    Lists retained pre-upgrade recovery sets and whether each can be applied.
     A set is what was before an upgrade, a restore or a migration: the database,
     and with an installed package the program. For a set that cannot be applied:
     exactly why not, and what can be done with it instead. Sizes are compared
@@ -123,7 +123,7 @@ def keep(
 def rollback_apply(args: Arguments) -> int:
     """Put the program and the database of a recovery set in place of the present ones.
 
-    "Restores the set's binary, application files and paired database." Everything
+    Restores the set's binary, application files and paired database. Everything
     is verified first, then it says what is lost, and asks on a terminal; elsewhere
     --yes is required. The present program and database are kept as a set of their
     own. The service is stopped meanwhile, and started and asked for its health if

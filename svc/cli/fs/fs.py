@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, Deferred, whole
+from svc.cli.arguments import FORCE, YES_REMOVE, Argument, Arguments, Command, CommandGroup, Deferred, whole
 from svc.cli.client import ask, items, query, show_outcome, show_raw
 from svc.cli.fs import listing, paths
 from svc.cli.output import plain, size, when
@@ -233,7 +233,7 @@ COMMAND = CommandGroup(
         rm,
         Argument("PATH", "what to remove, such as work/old.csv", type=paths.directory),
         Argument("--recursive", "a directory and its content", kind="flag"),
-        YES,
+        YES_REMOVE,
         examples="svc fs rm work/old.csv\nsvc fs rm work/results --recursive --yes",
     ),
     Command(

@@ -157,7 +157,7 @@ COMMANDS = (
         Argument("--out", "write it to this file, or into this directory", metavar="FILE|-"),
         FORCE,
         Argument("--set", "add or replace this file, with --file", metavar="PATH"),
-        Argument("--file", "its new content; - is standard input", metavar="FILE|-"),
+        Argument("--file", "its new content; - is standard input", metavar="FILE|-", short=()),
         Argument("--remove", "remove this file", metavar="PATH"),
         Argument(
             "--replace", "replace all files by those of a directory or archive", metavar="DIR|FILE.tar|-"

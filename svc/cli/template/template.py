@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli import existing, output, transport
 from svc.cli.arguments import (
     TEMPLATE,
-    YES,
+    YES_REMOVE,
     Argument,
     Arguments,
     Command,
@@ -357,7 +357,7 @@ COMMAND = CommandGroup(
         "delete",
         delete,
         TEMPLATE,
-        YES,
+        YES_REMOVE,
         examples="svc template delete python\nsvc template delete python --yes",
     ),
     Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output, transport
-from svc.cli.arguments import OWNER, WORKSPACES, YES, Arguments, Command
+from svc.cli.arguments import OWNER, WORKSPACES, YES_REMOVE, Arguments, Command
 from svc.cli.client import ask_when_free, for_each, query, show_ended
 from svc.cli.output import pick, text
 from svc.cli.ws.columns import path_of
@@ -74,7 +74,7 @@ COMMANDS = (
         "delete",
         delete,
         WORKSPACES,
-        YES,
+        YES_REMOVE,
         OWNER,
         examples="svc ws delete demo\nsvc ws delete demo paper --yes",
     ),

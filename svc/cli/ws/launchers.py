@@ -22,7 +22,7 @@ COLUMNS = (
 # Only `launchers` reads tokens: the other commands' lines go into logs of scripts.
 IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), ("TOKEN", "token", plain), ("LINK", "link", url))
 DESCRIPTION = """\
-Start or stop a launcher.
+List, start or stop launchers.
 
 Launchers are the template's named apps; they run inside the workspace. Their
 output is kept: `svc ws logs WORKSPACE --launcher NAME`."""
@@ -35,7 +35,8 @@ def launchers(args: Arguments) -> int:
     finished, address (of the port that it serves), autostart, title; in a pipe also ssh (the
     command on another computer after which the address works there), token (for logging in,
     where the template says how to find it) and link (the address to open, token included).
-    On a terminal these are below the table. Only the workspace's owner sees them.
+    On a terminal these are below the table. Only the workspace's owner sees them. `svc ws
+    launcher list` is the same command.
     """
     empty = "The template of this workspace has no launchers."
     answer = ask(args, "GET", path(args, "/launchers"))
@@ -82,6 +83,7 @@ COMMANDS = (
     CommandGroup(
         "launcher",
         DESCRIPTION,
+        Command("list", launchers, WORKSPACE, examples="svc ws launcher list demo"),
         Command("start", start, WORKSPACE, LAUNCHER, examples="svc ws launcher start demo jupyter"),
         Command("stop", stop, WORKSPACE, LAUNCHER, examples="svc ws launcher stop demo jupyter"),
     ),

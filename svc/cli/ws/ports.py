@@ -25,7 +25,7 @@ KIND = ("KIND", "kind", plain)
 ON_TERMINAL = (*COLUMNS, KIND)
 IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND)
 DESCRIPTION = """\
-Add or remove a named port.
+List, add or remove named ports.
 
 A port forwards from 127.0.0.1 of this host into a workspace, also to a program
 that listens only on the workspace's own 127.0.0.1. It keeps its number over stops.
@@ -42,7 +42,7 @@ def ports(args: Arguments) -> int:
     pipe ssh (the command on another computer after which the address works there; on a
     terminal it is below the table), and kind. Ports are open while the workspace runs. `svc ws
     logs` has the output of the container and the launchers, but not of programs
-    started by hand behind a port.
+    started by hand behind a port. `svc ws port list` is the same command.
     """
     empty = f"No ports yet: svc ws port add {args.workspace} NAME"
     answer = ask(args, "GET", path(args, "/ports"))
@@ -92,6 +92,7 @@ COMMANDS = (
     CommandGroup(
         "port",
         DESCRIPTION,
+        Command("list", ports, WORKSPACE, examples="svc ws port list demo"),
         Command(
             "add",
             add,

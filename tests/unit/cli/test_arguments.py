@@ -42,6 +42,7 @@ ODD += [
     "--jso",
 ]
 ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
+ODD += ["-f", "-n", "-y", "-r", "-A", "-rf", "-o", "-q"]
 ODD += ["--container-port", "--launcher", "--follow", "start", "add"]
 ODD += ["--force", "--recursive", "--parents", "work/a", "work/b/", "--offset", "--length"]
 ODD += ["--expires", "365", "366", "svc_pat_x", "--db", "--superuser", "--global", "--dev", "import"]
@@ -148,7 +149,7 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws exec demo --timeout 601",
         "ws list --owner",
         "ws port",
-        "ws port list demo",
+        "ws port show demo",
         "ws port add demo",
         "ws port add demo web --container-port 0",
         "ws port add demo web --container-port 65536",
@@ -195,7 +196,8 @@ def test_every_client_command_is_declared_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "size"),
     [("1", 1), ("512m", 2**29), ("32g", 2**35), ("32G", 2**35), ("1.5g", 3 * 2**29), ("2gb", 2**31),
-     ("2GiB", 2**31), ("10k", 10240), ("7b", 7), ("1t", 2**40), ("0.5g", 2**29), ("32KiB", 2**15),
+     ("2GiB", 2**31), ("4Gi", 2**32), ("512Mi", 2**29),
+     ("10k", 10240), ("7b", 7), ("1t", 2**40), ("0.5g", 2**29), ("32KiB", 2**15),
      ("1.5T", 3 * 2**39), (".5m", 2**19), ("9007199254740993", 2**53 + 1), ("8388607t", (2**23 - 1) * 2**40)],
 )  # fmt: skip
 def test_sizes(text: str, size: int) -> None:
@@ -205,7 +207,7 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "g", "0", "-1", "1x", "1kk", "1 g", "1e5", "nan", "inf", "٣g", "1.2.3g", "9" * 30, "9" * 5000,
-     "1ib", "1bb", "1gi", "1gbb", "1giib", "1mg", "g1", "1g1", ".", ".g", "1,5g", "0.1", "8388608t", "1İ"],
+     "1ib", "1bb", "1bi", "1gbb", "1giib", "1mg", "g1", "1g1", ".", ".g", "1,5g", "0.1", "8388608t", "1İ"],
 )  # fmt: skip
 def test_no_sizes(text: str) -> None:
     with pytest.raises(ValueError, match=r"size: write bytes, or a number with k, m, g or t|range: at least"):

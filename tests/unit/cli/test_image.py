@@ -388,7 +388,27 @@ def test_remove(service: Service, svc: Svc, typed: str) -> None:
     assert svc("image", "remove", typed, "--yes") == (0, "", "")
     assert svc("image", "remove", typed, "--yes", terminal=True).out == f"The image {typed} is removed.\n"
     assert json.loads(svc("image", "remove", typed, "--yes", "--json").out) == {"removed": "a" * 64}
+    service.refuse(f"DELETE /api/templates/{typed}/image", 404, "not_found", "no such template")
+    assert svc("image", "rm", typed, "--yes") == (0, "", "")
     assert svc("image", "remove", typed).err.endswith(f"svc image remove {typed} --yes\n")
+
+
+def test_remove_of_a_template_s(service: Service, svc: Svc) -> None:
+    """`podman image rm NAME`, typed here: a template's name stands for its image."""
+    service.answer(OVERVIEW, {"items": SPARES})
+    service.answer("GET /api/templates/python/image", {"ref": "r.example/python:1", "size_bytes": 1})
+    service.answer("DELETE /api/templates/python/image", None, status=204)
+    for verb in ("rm", "remove", "delete"):
+        assert json.loads(svc("image", verb, "python", "-y", "--json").out) == {"deleted": "python"}
+        assert "svc image delete python --yes" in svc("image", verb, "python").err
+
+
+def test_delete_of_neither_a_template_nor_an_image(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, {"items": SPARES})
+    service.refuse("DELETE /api/templates/bogus/image", 404, "not_found", "no template bogus")
+    done = svc("image", "delete", "bogus", "--yes", "--json")
+    assert (done.code, done.err) == (1, "svc: no template bogus\n")
+    assert json.loads(done.out)["error"]["code"] == "not_found"
 
 
 def test_remove_of_what_is_not_there(service: Service, svc: Svc) -> None:

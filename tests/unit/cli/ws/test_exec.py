@@ -98,7 +98,6 @@ def test_the_owner_alone(service: Service, svc: Svc) -> None:
         "demo --timeout 601 -- ls",
         "demo --timeout nan -- ls",
         "demo --timeout -- ls",
-        "demo --tty -- ls",
     ],
 )
 def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:

@@ -74,7 +74,7 @@ def test_of_a_stopped_workspace(service: Service, svc: Svc) -> None:
     assert svc("ws", "launcher", "start", "demo", "web") == (1, "", "svc: no\nhint: svc ws start demo\n")
 
 
-@pytest.mark.parametrize("line", ["ws launcher", "ws launcher list demo", "ws launcher start demo"])
+@pytest.mark.parametrize("line", ["ws launcher show demo", "ws launcher start demo"])
 def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
     done = svc(*line.split())
     assert (done.code, done.out, service.sent) == (2, "", [])

@@ -93,7 +93,6 @@ def test_a_refusal(service: Service, svc: Svc) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "ws port",
         "ws port bogus",
         "ws port add demo web --kind udp",
         "ws port add demo --container-port 80",

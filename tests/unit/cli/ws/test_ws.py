@@ -222,7 +222,6 @@ def test_a_name_stays_one_segment_of_the_path(service: Service, svc: Svc) -> Non
 @pytest.mark.parametrize(
     "line",
     [
-        "ws",
         "ws bogus",
         "ws start",
         "ws get a b",
