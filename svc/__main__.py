@@ -228,16 +228,16 @@ def _parse(argv: list[str]) -> Arguments:
     return args
 
 
-def _with_json(words: list[str]) -> list[str]:
-    """The words with --json in place of what other programs call it: `-o json`, `--output=json`."""
+def _with_json(argv: list[str]) -> list[str]:
+    """The arguments with --json in place of what other programs call it: `-o json`, `--output=json`."""
     found: list[str] = []
-    for word in words:
-        if word in ("-ojson", "-o=json", "--output=json", "--json=1", "--json=true"):
+    for text in argv:
+        if text in ("-ojson", "-o=json", "--output=json", "--json=1", "--json=true"):
             found.append("--json")
-        elif word == "json" and found[-1:] in (["-o"], ["--output"]):
+        elif text == "json" and found[-1:] in (["-o"], ["--output"]):
             found[-1] = "--json"
         else:
-            found.append(word)
+            found.append(text)
     return found
 
 
@@ -246,8 +246,8 @@ def _group_help(argv: list[str]) -> bool:
     from svc.cli.arguments import CommandGroup, Deferred
 
     found: Command | CommandGroup | Deferred | None = declaration(argv[0])
-    for word in argv[1:]:
-        found = found.find(word) if isinstance(found, CommandGroup) else None
+    for name in argv[1:]:
+        found = found.find(name) if isinstance(found, CommandGroup) else None
         found = found.load() if isinstance(found, Deferred) else found
     if not isinstance(found, CommandGroup):
         return False

@@ -480,7 +480,7 @@ COMMAND = CommandGroup(
         delete,
         Argument("TEMPLATE", "the template's id or name, or an image", metavar="TEMPLATE|IMAGE"),
         YES_REMOVE,
-        examples="svc image delete python\nsvc image rm registry.example/team/old:1 --yes",
+        examples="svc image delete python\nsvc image delete registry.example/team/old:1 --yes",
     ),
     Command(
         "remove",

@@ -30,7 +30,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
         def filled(paragraph: str) -> str:
             if paragraph.startswith("examples:"):
                 return paragraph
-            return fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
+            return fill(paragraph, width, break_on_hyphens=False)
 
         return "\n\n".join(map(filled, text.split("\n\n")))
 

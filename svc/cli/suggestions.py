@@ -131,12 +131,12 @@ def in_singular(argv: list[str]) -> str:
 def no_terminal(argv: list[str], command: list[str], options: set[str]) -> UsageError:
     """The usage error for `ws exec -it NAME -- COMMAND`, with the command that has a terminal."""
     line = " ".join(map(shell_quote, command))
-    words = [each for each in argv[2:] if each not in options]
+    own = [each for each in argv[2:] if each not in options]
     if argv[1] == "run":
-        rest = " ".join(shell_quote(each) for each in words if each != "-i")
+        rest = " ".join(shell_quote(each) for each in own if each != "-i")
         hint = f"svc ws run -i {rest} -- {line or 'COMMAND...'}"
     else:
-        name = next((each for each in words if not each.startswith("-")), "WORKSPACE")
+        name = next((each for each in own if not each.startswith("-")), "WORKSPACE")
         hint = f"svc ws shell {shell_quote(name)}" + (f" --command {shell_quote(line)}" if line else "")
     return UsageError(f"svc ws {argv[1]} has no terminal; svc ws shell opens one", hint=hint)
 

@@ -62,6 +62,12 @@ def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def whole(items: list[Any], **more: Any) -> dict[str, Any]:
+    """The reply for a list that always comes in one piece, with the keys of a page."""
+    number = len(items)
+    return {"items": items, "total": number, "limit": number, "offset": 0, "next_offset": None, **more}
+
+
 def select(
     page: Page,
     columns: str,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, configuration, long_calls, untrusted
+from svc.domain import audit, configuration, long_calls, pages, untrusted
 from svc.domain.files import paths
 from svc.domain.principal import Caller
 from svc.domain.untrusted import INTEGER_BITS, NUMBER_MAX
@@ -102,15 +102,13 @@ def list_roots(caller: Caller) -> dict[str, Any]:
     with audit.audited(caller, "fs.roots", ""):
         untrusted_reply = untrusted.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
     found = {untrusted.get_text(row, "id", 64): row for row in untrusted_reply}
-    return {
-        "items": [_root(name, found[name]) for name in roots if name in found],
-        "limits": {
-            "upload_max_bytes": configuration.current.upload_max,
-            "read_max_bytes": FILE_READ_MAX,
-            "archive_max_members": ARCHIVE_MEMBERS_MAX,
-            "archive_max_bytes": ARCHIVE_BYTES_MAX,
-        },
+    limits = {
+        "upload_max_bytes": configuration.current.upload_max,
+        "read_max_bytes": FILE_READ_MAX,
+        "archive_max_members": ARCHIVE_MEMBERS_MAX,
+        "archive_max_bytes": ARCHIVE_BYTES_MAX,
     }
+    return pages.whole([_root(name, found[name]) for name in roots if name in found], limits=limits)
 
 
 def _root(name: str, untrusted_reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +142,8 @@ def list_(caller: Caller, root: str, path: bytes, limit: int, offset: int) -> di
             "entry": _own_entry(untrusted_reply, root, path),
             "items": items,
             "total": total,
+            "limit": limit,
+            "offset": offset,
             "next_offset": end if items and end < total else None,
         }
 

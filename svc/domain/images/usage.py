@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
-from svc.domain import audit, operations, untrusted
+from svc.domain import audit, operations, pages, untrusted
 from svc.domain.images import images, records
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
@@ -193,14 +193,14 @@ def overview(caller: Caller) -> dict[str, Any]:
         templates.add(image_ref, template)
     items = [_record(one, needs, templates) for one in store.images]
     items.sort(key=lambda item: (-item["unique_bytes"], item["image_id"]))
-    return {
-        "items": items,
-        "total_bytes": store.total_bytes,
-        "reclaimable_bytes": sum(item["reclaimable_bytes"] for item in items),
-        "free_bytes": store.free_bytes,
-        "unused_volumes": store.unused_volumes,
-        "quota_bytes": quotas.of(caller.user_id).max_image_bytes,
-    }
+    return pages.whole(
+        items,
+        total_bytes=store.total_bytes,
+        reclaimable_bytes=sum(item["reclaimable_bytes"] for item in items),
+        free_bytes=store.free_bytes,
+        unused_volumes=store.unused_volumes,
+        quota_bytes=quotas.of(caller.user_id).max_image_bytes,
+    )
 
 
 def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, events, operations, untrusted
+from svc.domain import audit, events, operations, pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states
 from svc.domain.workspaces.states import Workspace
@@ -55,7 +55,7 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
             except SvcError:
                 replying = False
         items.append(_record(workspace, one, state, token))
-    return {"items": items}
+    return pages.whole(items)
 
 
 def states_of(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:

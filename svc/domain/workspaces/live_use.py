@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database
 from svc.db.ids import now
-from svc.domain import untrusted
+from svc.domain import pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, monitor, states
 from svc.domain.workspaces.states import Workspace
@@ -133,4 +133,4 @@ measurements = Measurements()
 
 def listing(caller: Caller) -> dict[str, Any]:
     """What each of the caller's running workspaces uses now: {items}."""
-    return {"items": measurements.of(caller)}
+    return pages.whole(measurements.of(caller))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import audit, configuration, untrusted
+from svc.domain import audit, configuration, pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.templates import parts
 from svc.domain.workspaces import calls, idle, port_kinds, states
@@ -228,10 +228,10 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
     workspace = states.find(caller, ref)
     if workspace.status == "running":
         try:
-            return {"items": _synchronised(caller, workspace)}
+            return pages.whole(_synchronised(caller, workspace))
         except ENDED:
             calls.note_end(caller, workspace)
-    return {"items": [row.record(workspace.owner, None) for row in rows_of(workspace.id)]}
+    return pages.whole([row.record(workspace.owner, None) for row in rows_of(workspace.id)])
 
 
 def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:

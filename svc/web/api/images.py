@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import registries
+from svc.domain import pages, registries
 from svc.domain.images import builds, dry_runs, images
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
@@ -39,7 +39,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 @route(blueprint, "GET", "/images/allowlist", ACCOUNTS, answer=ALLOWLIST)
 def allowlist(_caller: Caller) -> dict[str, Any]:
     """The registries that images may come from."""
-    return {"items": registries.allowlist()}
+    return pages.whole(registries.allowlist())
 
 
 @route(blueprint, "GET", "/templates/<ref>/image", MEMBERS, answer=Image())

@@ -12,7 +12,7 @@ from svc.domain.files import paths as fs_paths
 from svc.domain.files.fs import TYPES
 from svc.limits import FILE_READ_MAX, FILES_LISTED_DEFAULT, FILES_LISTED_MAX
 from svc.web.schemas.fields import Flag, QueryFlag, QueryNumber
-from svc.web.schemas.pages import OFFSET_MAX
+from svc.web.schemas.pages import OFFSET_MAX, Envelope
 
 SIZE_MAX = 2**63 - 1
 
@@ -123,7 +123,7 @@ class FileLimits(Schema):
     archive_max_bytes = fields.Integer()
 
 
-class RootList(Schema):
+class RootList(Envelope):
     """The caller's file roots."""
 
     items = fields.List(fields.Nested(Root))
@@ -147,14 +147,12 @@ class Entry(Schema):
     )
 
 
-class EntryList(Schema):
+class EntryList(Envelope):
     """A path's own entry and, of a directory, a page of its entries in the order of their names' bytes."""
 
     path = fields.String(metadata={"description": "percent-encoded, below the file root"})
     entry = fields.Nested(Entry)
     items = fields.List(fields.Nested(Entry))
-    total = fields.Integer()
-    next_offset = fields.Integer(allow_none=True)
 
 
 class FileContent(Schema):

@@ -20,7 +20,7 @@ from svc.web.schemas.errors import ErrorAction, RecordWarning
 from svc.web.schemas.fields import ArgumentName, Flag, SecretBytes, duplicates, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
-from svc.web.schemas.pages import ListQuery, list_of, page_of, status_field
+from svc.web.schemas.pages import Envelope, ListQuery, page_of, status_field
 from svc.web.schemas.resources import Variable
 
 REGISTRIES_MAX = 64
@@ -203,7 +203,7 @@ class StoredImage(RemovedImage):
     containers = fields.Integer(metadata={"description": "created from it, also without svc"})
 
 
-class Overview(Schema):
+class Overview(Envelope):
     """The caller's own store: every image, and their total size."""
 
     items = fields.List(fields.Nested(StoredImage))
@@ -224,6 +224,6 @@ class Pruned(Schema):
     removed_volumes = fields.Integer()
 
 
-ALLOWLIST = list_of(Registry, "Allowlist")
+ALLOWLIST = page_of(Registry, "Allowlist")
 IMAGES = page_of(Image, "ImagePage")
 BUILDS = page_of(Build, "BuildPage")

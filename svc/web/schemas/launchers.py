@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from svc.domain.workspaces.launchers import STATES
 from svc.limits import PORT_KINDS
-from svc.web.schemas.pages import list_of
+from svc.web.schemas.pages import page_of
 from svc.web.schemas.ports import connect_field, ssh_field, url_field
 
 
@@ -37,4 +37,4 @@ class LauncherState(Schema):
     link = fields.String(allow_none=True, metadata={"description": "the URL to open, token included"})
 
 
-LAUNCHERS = list_of(LauncherState, "LauncherList")
+LAUNCHERS = page_of(LauncherState, "LauncherList")

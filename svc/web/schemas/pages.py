@@ -56,17 +56,16 @@ def choices_field(choices: tuple[str, ...]) -> fields.String:
 status_field = choices_field  # `?status=`, which becomes a part of the page
 
 
-def list_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:
-    """The schema of a whole list of items."""
-    return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), **more}, name=name)()
+class Envelope(Schema):
+    """What every list has beside its items; one that always comes whole has its number of items as limit."""
+
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+    next_offset = fields.Integer(required=True, allow_none=True)
 
 
 def page_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:
-    """The schema of a page of items."""
-    page: dict[str, fields.Field[Any]] = {
-        "total": fields.Integer(required=True),
-        "limit": fields.Integer(required=True),
-        "offset": fields.Integer(required=True),
-        "next_offset": fields.Integer(required=True, allow_none=True),
-    }
-    return list_of(item, name, **page, **more)
+    """The schema of a list of items, whole or a page of it."""
+    items = fields.List(fields.Nested(item), required=True)
+    return Envelope.from_dict({"items": items, **more}, name=name)()

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORT_USERS
 from svc.web.schemas.fields import Slug, Whole, matching
-from svc.web.schemas.pages import list_of
+from svc.web.schemas.pages import page_of
 
 
 def access_field() -> fields.String:
@@ -91,4 +91,4 @@ class PortState(Schema):
     )
 
 
-PORTS = list_of(PortState, "PortList")
+PORTS = page_of(PortState, "PortList")

@@ -9,6 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from svc.limits import DOCUMENT_BODY_MAX, JSON_DEPTH_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX
 from svc.web.schemas.fields import Command, QueryNumber, Whole, matching
+from svc.web.schemas.pages import Envelope
 from svc_helper.wire import strict_json
 
 COLS, ROWS = 80, 24  # of a window that does not tell its size
@@ -73,7 +74,7 @@ class NewTerminal(Terminal):
     )
 
 
-class TerminalPage(Schema):
+class TerminalPage(Envelope):
     """The terminals of a workspace."""
 
     items = fields.List(fields.Nested(Terminal))

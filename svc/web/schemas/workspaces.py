@@ -35,7 +35,7 @@ from svc.web.schemas.fields import (
     network_field,
 )
 from svc.web.schemas.operations import Progress
-from svc.web.schemas.pages import ListQuery, list_of, owner_field, page_of, status_field
+from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd, connect_field, ssh_field, url_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
@@ -365,6 +365,6 @@ class UpgradePlan(Schema):
     changes = fields.List(fields.Nested(UpgradeChange))
 
 
-LIVE_USE = list_of(LiveUse, "LiveUseList")
+LIVE_USE = page_of(LiveUse, "LiveUseList")
 WORKSPACE = Workspace()
 WORKSPACES = page_of(Workspace, "WorkspacePage")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from svc.domain import audit, untrusted
+from svc.domain import audit, pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, states
 from svc.domain.workspaces.live.attached import Attached
@@ -33,7 +33,7 @@ KNOWN_MAX = 2 * TERMINALS_MAX  # rows of one reply
 def listing(caller: Caller, ref: str) -> dict[str, Any]:
     """The terminals of the caller's own workspace: {items, max}; none while it is stopped."""
     workspace = states.find_own(caller, ref)
-    return {"items": _rows(caller, workspace) if workspace.container_id else [], "max": TERMINALS_MAX}
+    return pages.whole(_rows(caller, workspace) if workspace.container_id else [], max=TERMINALS_MAX)
 
 
 def open_(caller: Caller, ref: str, cols: int, rows: int, command: list[str] | None = None) -> dict[str, Any]:

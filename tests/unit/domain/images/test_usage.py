@@ -71,6 +71,7 @@ def test_the_overview(ada: Caller, bob: Caller, far: FarEnd, template: str) -> N
     }  # fmt: skip
     del found["items"]
     assert found == {
+        "total": 4, "limit": 4, "offset": 0, "next_offset": None,
         "total_bytes": 2800, "reclaimable_bytes": 1200, "free_bytes": 5000, "unused_volumes": 0,
         "quota_bytes": 9000,
     }  # fmt: skip

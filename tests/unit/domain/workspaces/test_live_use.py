@@ -125,7 +125,7 @@ def test_one_that_has_ended(far: FarEnd, lab: str, look: Look) -> None:
 
 
 def test_another_users_are_not_there(bob: Caller, far: FarEnd, lab: str) -> None:
-    assert live_use.listing(bob) == {"items": []}
+    assert live_use.listing(bob)["items"] == []
     assert far.verbs() == []
 
 

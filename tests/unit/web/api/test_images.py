@@ -27,7 +27,8 @@ def store(listeners: Any) -> None:
 def test_the_overview_and_a_prune(listeners: Any, lab: str, store: None) -> None:
     found = listeners.ask("ada", "GET", "/api/images/overview").get_json()
     assert set(found) == {
-        "items", "total_bytes", "reclaimable_bytes", "free_bytes", "unused_volumes", "quota_bytes",
+        "items", "total", "limit", "offset", "next_offset",
+        "total_bytes", "reclaimable_bytes", "free_bytes", "unused_volumes", "quota_bytes",
     }  # fmt: skip
     used, spare = sorted(found["items"], key=lambda item: str(item["image_id"]))
     assert (used["used_by"], used["unused"], used["reclaimable_bytes"]) == (["lab"], False, 0)

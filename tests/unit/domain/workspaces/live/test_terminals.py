@@ -10,6 +10,7 @@ from unit.serving import CONTAINER, TERMINAL, FarEnd, make_workspace
 
 from svc import errors
 from svc.db.connect import database
+from svc.domain import pages
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live import terminals
 from svc_helper.wire import terminal_frames as frames
@@ -38,7 +39,7 @@ def test_open_list_and_close(ada: Caller, far: FarEnd, running: str) -> None:
     assert far.asked()[0].args == {
         "id": running, "cols": 80, "rows": 24, "command": ["top", "-d1"], "attach": False
     }  # fmt: skip
-    assert terminals.listing(ada, "lab") == {"items": [RECORD], "max": 8}
+    assert terminals.listing(ada, "lab") == pages.whole([RECORD], max=8)
     terminals.close(ada, "lab", "t-4k2m9x")
     assert audited() == [
         ("terminal.open", "begun", {"program": "top"}),
@@ -132,7 +133,7 @@ def test_what_is_no_id_is_not_asked_for(ada: Caller, far: FarEnd, running: str, 
 
 def test_stopped_missing_full_and_outdated(ada: Caller, far: FarEnd, running: str, template: str) -> None:
     make_workspace(ada.user_id, template, name="off")
-    assert terminals.listing(ada, "off") == {"items": [], "max": 8}
+    assert terminals.listing(ada, "off") == pages.whole([], max=8)
     with pytest.raises(errors.WorkspaceNotRunning):
         terminals.open_(ada, "off", 80, 24)
     far.answers |= {"terminal.attach": "not_found", "terminal.close": "not_found"}
