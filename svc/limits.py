@@ -40,6 +40,7 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     LOG_TAIL_MAX,
     MOUNTS_MAX,
     NETWORK_PROGRAMS,
+    NEW_USER_NAME,
     PLACEHOLDER,
     PODMAN_PROGRAM_DIRECTORIES,
     PREFLIGHT_S,
@@ -53,6 +54,7 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     TERMINALS_MAX,
     TOKEN_PATTERN_MAX,
     USER_NAME,
+    USER_NAME_MAX,
 )
 
 # --- ports ----------------------------------------------------------------------

@@ -153,11 +153,11 @@ def require_not_lost(settings: Settings, database: str) -> None:
 
 def active_account(name: str) -> Account:
     """The account of this name; raises NotFound, or Conflict for a retired one."""
-    from svc.domain.accounts import retirement, users
+    from svc.domain.accounts import users
     from svc.errors import Conflict
 
     user = users.get(name)
-    if retirement.is_retired(user.name):
+    if users.is_retired(user):
         raise Conflict(
             f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
         )

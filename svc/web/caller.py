@@ -24,7 +24,7 @@ from svc.web import credentials
 from svc.web.gunicorn_worker import connection
 
 OVERFLOW_UID = 65534  # the kernel's value for a uid that it cannot map
-_UCRED = struct.Struct("3i")
+_UCRED = struct.Struct("i2I")
 
 # Sent by browsers and token clients; on the host socket a mistake or an attack.
 _REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
@@ -105,7 +105,7 @@ def by_credential(environ: Mapping[str, Any], helper: Helper, rid: str) -> Calle
 
 
 def _linux_name(uid: int) -> str | None:
-    if uid in (OVERFLOW_UID, 2**32 - 1) or uid < 0:
+    if uid in (OVERFLOW_UID, 2**32 - 1):
         return None
     try:
         return pwd.getpwuid(uid).pw_name

@@ -10,6 +10,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import re
 import select
 import signal
 from collections.abc import Callable
@@ -19,9 +20,12 @@ from svc_helper.provision.verbs import Refusal, reason, refuse_system
 from svc_helper.root.check import login_defs, resolve
 from svc_helper.root.drop import Account, become, environment
 from svc_helper.root.log import log
+from svc_helper.wire.limits import NEW_USER_NAME
 
 SHADOWED = "x"  # in passwd's second field
 SKELETON = "/etc/skel"
+NO_HOMES = ("/", "/nonexistent", "/dev/null")  # of accounts that nobody logs in to
+NEW_HOMES = "/home"
 KILL_S = 5  # for a killed child to end
 USER_STEP_S = 15  # a home directory may be on a file server that hangs
 
@@ -51,10 +55,15 @@ def ensure(name: str) -> None:
 
 def exists(name: str) -> bool:
     """Whether there is an account of that name, complete or not."""
+    return known_as(name) == name
+
+
+def known_as(name: str) -> str:
+    """The name that the host has for an account, which may be another spelling; empty without an account."""
     try:
-        return pwd.getpwnam(name).pw_name == name
+        return pwd.getpwnam(name).pw_name
     except KeyError:
-        return False
+        return ""
 
 
 def has_line(file: str, name: str) -> bool:
@@ -67,7 +76,16 @@ def has_line(file: str, name: str) -> bool:
 
 
 def create(name: str) -> None:
-    """Run useradd; home directory and subordinate ids are separate steps."""
+    """Run useradd; home directory and subordinate ids are separate steps. Raises Refusal."""
+    known = known_as(name)
+    if known:  # a directory service that knows no case, or adds a domain
+        raise Refusal("refused", f"the Linux account {name} is named {known}: svc admin create-user {known}")
+    if not re.fullmatch(NEW_USER_NAME, name):
+        raise Refusal(
+            "refused",
+            f"there is no Linux account {name}, and a new one cannot have that name:"
+            " a-z, 0-9, _ and -, at most 32, beginning with a-z or _",
+        )
     command = ["useradd", "--no-create-home", "--shell", "/bin/bash"]
     command += ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
     try:
@@ -98,15 +116,8 @@ def require_unused(group: grp.struct_group) -> None:
 
 
 def ensure_home(account: Account) -> None:
-    """Create the home directory if there is none; raises Refusal for a path that no message can have."""
-    try:
-        account.home.encode()
-    except UnicodeEncodeError:
-        raise Refusal(
-            "refused",
-            f"the path of the home directory of {account.name} is not UTF-8;"
-            f" sudo usermod --move-home --home /home/{account.name} {account.name}",
-        ) from None
+    """Create the home directory if there is none; raises Refusal, also for one that is not the account's."""
+    require_own_home(account)
     if os.path.lexists(account.home):
         return
     parent, name = os.path.split(account.home)
@@ -130,6 +141,29 @@ def ensure_home(account: Account) -> None:
         )
     os.rename(draft, f"{parent}/{name}")
     log("home directory created", "info", user=account.name, path=account.home)
+
+
+def require_own_home(account: Account) -> None:
+    """Raise Refusal for a path that stands for no home, is another account's too, or fits into no message."""
+    try:
+        account.home.encode()
+    except UnicodeEncodeError:
+        raise Refusal(
+            "refused",
+            f"the path of the home directory of {account.name} is not UTF-8;"
+            f" sudo usermod --move-home --home {NEW_HOMES}/{account.name} {account.name}",
+        ) from None
+    home = os.path.normpath(f"/{account.home}").replace("//", "/")
+    why = "which stands for none" if home in NO_HOMES else ""
+    for entry in pwd.getpwall():
+        if entry.pw_uid != account.uid and os.path.normpath(entry.pw_dir) == home:
+            why = why or f"which {entry.pw_name} has too"
+    if why:
+        raise Refusal(
+            "conflict",
+            f"{account.name} has no home directory of its own but {account.home}, {why}; set another, here"
+            f" usermod --home {NEW_HOMES}/{account.name} {account.name}, or in the directory service",
+        )
 
 
 def only_root_writes(directory: str) -> bool:

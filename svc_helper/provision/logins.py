@@ -20,6 +20,7 @@ from svc_helper.provision.enrolment import changing
 from svc_helper.provision.verbs import Refusal
 from svc_helper.root.check import resolve
 from svc_helper.root.enrolment import Entry
+from svc_helper.wire.limits import FILE_NAME_MAX
 
 OWN, COPIES = "registry-logins.json", "registry-logins"
 BYTES_MAX = 256 * 1024
@@ -64,6 +65,7 @@ def share(state_dir: str, entries: Iterable[Entry]) -> None:
     logins = read(state_dir)
     found = [(entry, resolve(entry.name)) for entry in (entries if logins else ())]
     accounts = [account for entry, account in found if account is not None and account.uid == entry.uid]
+    accounts = [account for account in accounts if len(account.name) <= FILE_NAME_MAX]
     names = {account.name for account in accounts}
     with contextlib.suppress(FileNotFoundError):
         for name in set(os.listdir(folder)) - names:
@@ -74,7 +76,7 @@ def share(state_dir: str, entries: Iterable[Entry]) -> None:
     os.chmod(folder, 0o711)  # noqa: S103  each account opens its own copy, nobody lists the others
     for account in accounts:
         path = os.path.join(folder, account.name)
-        draft = os.path.join(folder, f".{account.name}")
+        draft = os.path.join(folder, f".{account.uid}")
         atomic_file.write(draft, _document(logins), 0o400)
         os.chown(draft, account.uid, 0)
         os.rename(draft, path)

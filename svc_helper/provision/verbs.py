@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from svc_helper.root.agents import Host
-from svc_helper.root.check import ordinary
+from svc_helper.root.check import SUBUID, why_no_person
 from svc_helper.wire.protocol import Call
 
 SERVICE = "svc"  # the app's own account
@@ -40,10 +40,12 @@ def reason(error: Exception) -> str:
 
 
 def refuse_system(name: str) -> None:
-    """Raise Refusal for root, system accounts, nobody and the service's own account."""
+    """Raise Refusal for root, system accounts, nobody, uids of containers and the service's own account."""
     try:
-        uid = pwd.getpwnam(name).pw_uid
+        why = why_no_person(pwd.getpwnam(name).pw_uid)
     except KeyError:
-        uid = None
-    if name == SERVICE or (uid is not None and not ordinary(uid)):
-        raise Refusal("refused", f"{name} is a system account; take another name")
+        why = ""
+    if SUBUID in why:
+        raise Refusal("conflict", f"{why}; remove that line, or give {name} another uid")
+    if name == SERVICE or why:
+        raise Refusal("refused", f"{name} is a system account: {why or 'the service runs as it'}")

@@ -143,11 +143,10 @@ def enter_scope(account: Account) -> None:
     """
     name = f"svc-agent-{account.uid}-{os.getpid()}-{time.monotonic_ns()}.scope"
     manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
-    properties = ["PIDs", "au", "1", str(os.getpid()), "Slice", "s", f"user-{account.uid}.slice"]
-    properties += ["Description", "s", f"svc agent of {account.name}"]
-    properties += ["CollectMode", "s", "inactive-or-failed"]
+    settings = ["PIDs", "au", "1", str(os.getpid()), "Slice", "s", f"user-{account.uid}.slice"]
+    settings += ["Description", "s", f"svc agent of {account.name}", "CollectMode", "s", "inactive-or-failed"]
     command = ["busctl", "--quiet", "call", *manager, "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail"]
-    pid = os.posix_spawnp("busctl", [*command, "4", *properties, "0"], {"PATH": "/usr/bin:/bin"})
+    pid = os.posix_spawnp("busctl", [*command, "4", *settings, "0"], {"PATH": "/usr/bin:/bin"})
     if os.waitpid(pid, 0)[1] != 0:
         raise ChildProcessError("systemd refused the scope of the agent")
     deadline = time.monotonic() + SCOPE_WAIT_S

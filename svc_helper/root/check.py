@@ -24,7 +24,7 @@ from svc_helper.wire.limits import ACCOUNT_CHECK_S
 DEADLINE_S = 10
 WAITING_PER_ACCOUNT = 16
 WAITING_MAX = 256
-LOGIN_DEFS = "/etc/login.defs"
+LOGIN_DEFS, SUBUID = "/etc/login.defs", "/etc/subuid"
 
 
 class Result(NamedTuple):
@@ -120,8 +120,8 @@ def examine(entry: Entry, authenticator: Any, pam_service: str) -> Result:
     account = resolve(entry.name)
     if account is None or account.uid != entry.uid:
         return Result(None, "refused", "the enrolled name and uid do not belong to one Linux account")
-    if not ordinary(account.uid):
-        return Result(None, "refused", "a system account")
+    if why := why_no_person(account.uid):
+        return Result(None, "refused", f"a system account: {why}")
     if authenticator is None or not os.path.exists(os.path.join("/etc/pam.d", pam_service)):
         return NO_PAM
     if not pam.allows(authenticator, entry.name, pam_service) or pam.expired(entry.name):
@@ -140,17 +140,27 @@ def resolve(name: str) -> Account | None:
     return Account(name, found.pw_uid, found.pw_gid, found.pw_dir)
 
 
-def ordinary(uid: int) -> bool:
-    """Whether the uid is a person's: not root's, a system account's or nobody's."""
-    defs = login_defs()
-    return max(defs.get("UID_MIN", 1000), 1) <= uid <= defs.get("UID_MAX", 60000) and uid != NOBODY
+def why_no_person(uid: int) -> str:
+    """Why a uid is not a person's, empty for a person's; UID_MAX limits only what useradd(8) gives."""
+    lowest, nobody = max(login_defs().get("UID_MIN", 1000), 1), resolve("nobody")
+    if uid < lowest:
+        return f"uid {uid} is below UID_MIN, {lowest} in {LOGIN_DEFS}"
+    if uid in NOBODY or (nobody and uid == nobody.uid):
+        return f"uid {uid} is nobody's; see getent passwd nobody"
+    for owner, first, count in (row for row in _rows(SUBUID, ":") if len(row) == 3):
+        if first.isdecimal() and count.isdecimal() and 0 <= uid - int(first) < int(count):
+            return f"uid {uid} is one of the subordinate uids of {owner} in {SUBUID}"
+    return ""
 
 
 def login_defs() -> dict[str, int]:
     """The numbers in /etc/login.defs."""
+    return {row[0]: int(row[1]) for row in _rows(LOGIN_DEFS) if len(row) == 2 and row[1].isdecimal()}
+
+
+def _rows(path: str, separator: str | None = None) -> list[list[str]]:
     try:
-        with open(LOGIN_DEFS, encoding="utf-8", errors="replace") as file:
-            rows = [line.split() for line in file if not line.startswith("#")]
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [line.strip().split(separator) for line in file if not line.startswith("#")]
     except FileNotFoundError:
-        return {}
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+        return []

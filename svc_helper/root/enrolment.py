@@ -17,7 +17,7 @@ from svc_helper.root.log import log
 from svc_helper.wire.limits import USER_NAME
 
 LINE = re.compile(rf"({USER_NAME}) ([1-9][0-9]{{0,9}}) (user|administrator)")
-NOBODY = 65534
+NOBODY = (65534, 65535, 2**32 - 2, 2**32 - 1)  # the overflow ids, and -1, of 16 and 32 bits
 SIZE_MAX = 4 * 1024 * 1024
 
 
@@ -101,4 +101,4 @@ def parse(path: str) -> list[Entry]:
     entries = [Entry(match[1], int(match[2]), match[3] == "administrator") for match in found if match]
     if len(entries) != len(found):
         log("the enrolment list has invalid lines", "error", path=path)
-    return [entry for entry in entries if entry.uid != NOBODY]
+    return [entry for entry in entries if entry.uid not in NOBODY]

@@ -5,6 +5,7 @@ Called only in a forked child: PAM modules may block, crash and leave threads be
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -62,12 +63,9 @@ def open_session(name: str, service: str) -> None:
 
 def expired(name: str) -> bool:
     """Whether the shadow file has the account expired; not every PAM stack checks that."""
-    try:
-        with open(SHADOW, encoding="utf-8", errors="surrogateescape") as file:
-            for line in file:
-                fields = line.rstrip("\n").split(":")
-                if fields[0] == name and len(fields) > 7 and fields[7].isdigit():
-                    return int(fields[7]) <= time.time() // DAY_S
-    except FileNotFoundError:
-        pass
+    with contextlib.suppress(FileNotFoundError), open(SHADOW, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            fields = line.rstrip("\n").split(":")
+            if fields[0] == name and len(fields) > 7 and fields[7].isdigit():
+                return int(fields[7]) <= time.time() // DAY_S
     return False

@@ -56,7 +56,7 @@ class Listener:
                 credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             except OSError as error:
                 raise NoProof(f"not an accepted connection: {error.strerror}") from None
-        uid: int = struct.unpack("3i", credentials)[1]
+        uid: int = struct.unpack("i2I", credentials)[1]
         return uid
 
     def _check(self, sock: socket.socket) -> None:

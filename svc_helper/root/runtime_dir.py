@@ -6,6 +6,7 @@ next one. So root records the name, and replaces a directory that is not the acc
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from svc_helper import atomic_file
@@ -39,12 +40,9 @@ def belongs_to(account: Account) -> bool:
         f"{LOGIND}/{account.uid}": f"NAME={account.name}",
     }
     for path, line in expected.items():
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                if line in file.read().splitlines():
-                    return True
-        except FileNotFoundError:
-            continue
+        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8", errors="replace") as file:
+            if line in file.read().splitlines():
+                return True
     return False
 
 

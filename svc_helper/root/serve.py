@@ -232,13 +232,8 @@ class Server:
 def call_facts(pending: Pending, outcome: str, why: str = "") -> dict[str, object]:
     """The line of a call in root's own log."""
     call, ms = pending.call, round((time.monotonic() - pending.at) * 1000, 1)
-    facts: dict[str, object] = {
-        "rid": call.rid,
-        "verb": call.verb.name,
-        "user": call.user,
-        "outcome": outcome,
-    }
-    return facts | {"ms": ms} | ({"why": why} if why else {})
+    facts: dict[str, object] = {"rid": call.rid, "verb": call.verb.name, "user": call.user}
+    return facts | {"outcome": outcome, "ms": ms} | ({"why": why} if why else {})
 
 
 def reply_to(reply: socket.socket, message: dict[str, object]) -> None:

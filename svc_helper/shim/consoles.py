@@ -77,7 +77,7 @@ class Console:
     def _accept(self) -> bool:
         """Whether crun has connected, before it makes the terminal."""
         sock, _ = self._sock.accept()
-        peer = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        peer = struct.unpack("i2I", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if peer[1] != os.geteuid():
             sock.close()
             return False

@@ -90,7 +90,7 @@ class Control:
             self._loop.later(_PAUSE_S, self._listen)
             return
         peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        if struct.unpack("3i", peer)[1] != os.geteuid():
+        if struct.unpack("i2I", peer)[1] != os.geteuid():
             sock.close()
             return
         sock.setblocking(True)  # protocol.receive() itself does not block

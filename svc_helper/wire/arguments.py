@@ -116,7 +116,7 @@ def text(max_length: int) -> Check:
     return check
 
 
-user_name = _pattern("a user name", limits.USER_NAME, 32)
+user_name = _pattern("a user name", limits.USER_NAME, limits.USER_NAME_MAX)
 request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
 workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
 operation_id = _pattern("an operation id", r"op-[0-9a-z]{8}", 11)

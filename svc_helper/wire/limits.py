@@ -23,7 +23,10 @@ LOG_MARKERS_MAX, LOG_MARKER_MAX = 32, 120  # of one answer, the newest kept; byt
 
 # --- names ---------------------------------------------------------------------
 SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # names of workspaces, templates and launchers
-USER_NAME = r"[a-z_][a-z0-9_-]{0,31}"  # useradd's own rule
+# Of Linux accounts, as directory services have them: first.last@example.org. Digits alone would be a uid.
+USER_NAME = r"(?![0-9]+(?![A-Za-z0-9._@-]))[A-Za-z0-9_][A-Za-z0-9._@-]{0,255}"
+USER_NAME_MAX = 256  # bytes
+NEW_USER_NAME = r"[a-z_][a-z0-9_-]{0,31}"  # of one that useradd makes: its own rule
 ENV_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,127}"  # not only of shells: discovery.type, spring.main.banner-mode
 ARGUMENT_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"  # an ARG of a Dockerfile
 ENV_VALUE_MAX = 4096

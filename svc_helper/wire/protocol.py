@@ -392,7 +392,7 @@ def receive(sock: socket.socket, *, wait: bool = True, discard: Discard = close_
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
         elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-            uid = struct.unpack("3i", content)[1]
+            uid = struct.unpack("i2I", content)[1]
     try:
         if not data and not ancillary:
             raise EOFError

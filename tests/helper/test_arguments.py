@@ -381,11 +381,25 @@ USERS: list[Any] = [
     "svc",
     "daemon",
     "-x",
-    "a" * 33,
+    ".",
+    "..",
+    ".x",
+    "@",
+    "@x",
+    "a/b",
+    "../a",
+    "a%b",
+    "%u",
+    "a b",
+    "a:1001",
+    "\u00e4",
+    "a\u202eb",
+    "a" * 257,
     "0",
     "1000",
-    "Root",
+    "1" * 256,
     "tsh-ada\n",
+    "\ntsh-ada",
     "",
     0,
     1000,
@@ -436,12 +450,20 @@ def test_arguments_missing_and_unknown(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(VERBS) - NO_USER))
 def test_hostile_users(shared: Stage, name: str) -> None:
-    """Rows of the threat list: root, nobody, svc, -x, 33 characters, a uid as text, to each verb."""
+    """Rows of the threat list: root, nobody, svc, -x, 257 characters, a uid as text, to each verb."""
     for user in USERS:
         answer = shared.ask(PAIR_OF[name], {**good_call(VERBS[name]), "user": user})
         assert answer is not None
         named = type(user) is str and user in ("root", "nobody", "svc", "daemon")
         assert (answer["ok"], answer["code"]) == (False, "refused" if named else "protocol"), user
+
+
+@pytest.mark.parametrize("name", [
+    "a@b", "a.b", "first.last@example.org", "First", "1abc", "7@example.org", "_x", "a-", "a.", "a" * 33,
+    "a" * 256,
+])  # fmt: skip
+def test_names_of_a_directory_service_pass(name: str) -> None:
+    assert arguments.user_name(name) == name
 
 
 @pytest.mark.parametrize("check", CHECKS)

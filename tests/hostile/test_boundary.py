@@ -63,9 +63,9 @@ def canary() -> Iterator[None]:
 
 
 STRANGERS = [
-    "root", "nobody", "svc", "daemon", "sync", "tsz-none", "-x", "--help", "0", "1000", "x" * 33, "a\nb",
+    "root", "nobody", "svc", "daemon", "sync", "tsz-none", "-x", "--help", "0", "1000", "x" * 257, "a\nb",
     "a:b",    "a/b", "../root", "tsz-ada\0", "TSZ-ADA", "tsz-ada ", "", " ", "é",
-    "*", None, 0, 1000, True, ["tsz-ada"], {},
+    ".", "..", "@", "@x", "a%b", "tsz-ada@", "tsz.ada", "a\u202eb", "*", None, 0, 1000, True, ["tsz-ada"], {},
 ]  # fmt: skip
 
 

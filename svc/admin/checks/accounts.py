@@ -125,7 +125,8 @@ def _faults(host: Host, user: Enrolled, facts: Facts) -> Iterator[Finding]:
         yield warn(
             "user_bus",
             f"{user.name} has no bus: containers would have no cgroups of their own, and no limits",
-            f"sudo systemctl --user -M {user.name}@ start dbus.socket",
+            f"sudo -iu {user.name} env XDG_RUNTIME_DIR=/run/user/{user.uid}"
+            " systemctl --user start dbus.socket",
         )
     if facts.private_mounts:
         yield fail(

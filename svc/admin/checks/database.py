@@ -56,7 +56,7 @@ def database(host: Host) -> Iterator[Finding]:
 
 def _inspect_database(path: str) -> dict[str, Any]:
     from svc.db.connect import close_database, database, open_database
-    from svc.domain.accounts import removal, retirement, users
+    from svc.domain.accounts import removal, users
     from svc.errors import DatabaseRefused
 
     open_database(path)
@@ -74,7 +74,7 @@ def _inspect_database(path: str) -> dict[str, Any]:
         "unfinished": [
             (user.name, users.status_name(user), user.provisioning_note, removal.is_begun(user))
             for user in accounts
-            if user.provisioning != users.READY and not retirement.is_retired(user.name)
+            if user.provisioning != users.READY and not users.is_retired(user)
         ],
         "root_password": any(user.uid == 0 and user.password_hash for user in accounts),
     }

@@ -270,5 +270,5 @@ def server_of(path: str) -> int | None:
         except OSError:
             return None
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    pid, uid, _gid = struct.unpack("3i", credentials)
+    pid, uid, _gid = struct.unpack("i2I", credentials)
     return int(pid) if uid in (0, os.geteuid()) else None

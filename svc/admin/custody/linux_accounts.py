@@ -6,10 +6,12 @@ Files of a home, and Podman's storage in it, belong to these numbers. From root'
 from __future__ import annotations
 
 import grp
+import re
 import shlex
 
 from svc.admin.checks.subids import Range, read_ranges
 from svc.admin.findings import Enrolled, linux_account, read_enrolled
+from svc.limits import NEW_USER_NAME
 from svc.settings import Settings
 
 NAME = "accounts.sh"
@@ -27,11 +29,12 @@ def _of(user: Enrolled, ranges: dict[str, list[Range]]) -> str:
     if account is None or account.pw_uid != user.uid or user.uid == 0:
         return f"# {user.name}: no Linux account with uid {user.uid}\n"
     gid, name = str(account.pw_gid), user.name  # both of the enrolment's form
+    is_plain = re.fullmatch(NEW_USER_NAME, name)  # as useradd(8) takes it
     home, shell = shlex.quote(account.pw_dir), shlex.quote(account.pw_shell or "/bin/sh")
     lines = [
         f"getent group {gid} >/dev/null || groupadd --gid {gid} {_group(account.pw_gid, name)}",
         f"useradd --uid {user.uid} --gid {gid} --home-dir {home} --create-home --shell {shell}"
-        f" --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 {name}",
+        f" --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 {'' if is_plain else '--badname '}{name}",
     ]
     for kind, found in ranges.items():
         lines += [

@@ -225,14 +225,14 @@ def _close_accounts(present: dict[int, tuple[Any, ...]]) -> int:
     """Close again what was deleted, disabled or retired since; nobody gets a privilege back."""
     closed = 0
     for user in users.every():
-        if user.uid == 0 or retirement.is_retired(user.name):
+        if user.uid == 0 or users.is_retired(user):
             continue
         name, disabled, password_closed, superuser = present.get(user.id, ("", 1, 1, 0))
-        if name and retirement.is_retired(name):
+        if name not in ("", user.name):  # retired since: nothing else changes a name
             retirement.retire(user)  # its uid may be another person's by now
             closed += 1
             continue
-        if name != user.name or (disabled and not user.disabled):
+        if not name or (disabled and not user.disabled):
             users.end_access(user.id)
             users.update(user, disabled=True, provisioning_note=CLOSED.replace("NAME", user.name))
             closed += 1

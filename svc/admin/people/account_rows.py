@@ -43,8 +43,8 @@ def inspect(path: str, secret_file: str, name: str) -> dict[str, Any]:
 
 
 def _is_gone(user: Account) -> bool:
-    """Whether the row belongs to a former Linux account of the same name."""
-    return user.uid not in (None, 0) and linux_uid(user.name) != user.uid
+    """Whether the row belongs to a former Linux account of the same name, or is a retired account's."""
+    return users.is_retired(user) or (user.uid not in (None, 0) and linux_uid(user.name) != user.uid)
 
 
 def linux_uid(name: str) -> int | None:

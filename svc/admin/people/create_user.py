@@ -34,7 +34,9 @@ def create_user(args: Arguments) -> int:
     The service password is asked for twice on a terminal, else read from
     standard input. Running the same command again completes an incomplete
     account; for a complete one it repairs only what the account needs on the
-    host. A new Linux account has a locked Linux password.
+    host. A new Linux account has a locked Linux password; its name has a-z, 0-9,
+    _ and -. One that is there already may have a name such as
+    first.last@example.org, and any uid from UID_MIN on.
     """
     from svc.admin.people import account_rows
     from svc.db.location import database_path
@@ -126,7 +128,7 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
 def note_retired(names: Any, successor: str) -> None:
     """Print a note for each retired account."""
     for name in names:
-        former = str(name).partition(".")[0]
+        former = str(name).partition(":")[0]
         output.note(
             f"the service account {former} belonged to another Linux account and is now retired as {name};"
             f" {successor} inherits nothing from it: sudo svc admin list-users"

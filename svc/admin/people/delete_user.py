@@ -52,7 +52,7 @@ def delete_user(args: Arguments) -> int:
         raise Conflict("the root account cannot be deleted")
     if found.is_last and not args.last_administrator:
         raise last_administrator(args.name)
-    linux = linux_state.find_linux(settings, args.name, found.uid)
+    linux = linux_state.find_linux(settings, args.name, found.former, found.uid)
     for line in plan(args, found, linux):
         print(output.visible(line))
     output.confirm(f"Delete the account {args.name}?", args.yes, sudo_command())
@@ -69,6 +69,7 @@ class Found:
     def __init__(self, untrusted: dict[str, Any]) -> None:
         self.uid = int(untrusted["uid"]) if untrusted["uid"] is not None else None
         self.is_root = self.uid == 0
+        self.former = str(untrusted["former"])  # the Linux account that a retired account had, else its own
         self.is_last = bool(untrusted["is_last"])
         self.counts = {str(key): int(value) for key, value in untrusted["holdings"].items()}
         self.images = [str(image) for image in untrusted["images"]]
@@ -76,12 +77,13 @@ class Found:
 
 def inspect(name: str) -> dict[str, Any]:
     """By the database's owner: the account and what belongs to it."""
-    from svc.domain.accounts import removal, retirement, user_edits, users
+    from svc.domain.accounts import removal, user_edits, users
 
     user = users.get(name)
-    former = name.rpartition(".")[2] if retirement.is_retired(name) else ""
+    former, uid = users.former_linux_account(user) or (name, user.uid)
     return {
-        "uid": int(former) if former.isdecimal() and len(former) < 11 else user.uid,
+        "uid": uid,
+        "former": former,
         "is_last": user_edits.is_last_administrator(user),
         "holdings": removal.holdings(user.id)._asdict(),
         "images": removal.image_refs(user.id),

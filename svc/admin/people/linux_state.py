@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc.admin.findings import lines_of, linux_account, read_enrolled
-from svc.domain.accounts import retirement
+from svc.limits import USER_NAME
 from svc.settings import Settings
 
 USERADD = "/etc/default/useradd"
@@ -27,14 +27,14 @@ class Linux(NamedTuple):
     next_commands: list[str]
 
 
-def find_linux(settings: Settings, name: str, uid: int | None) -> Linux:
-    """What there is; `uid` is the database's word, which root's own list overrules."""
+def find_linux(settings: Settings, name: str, former: str, uid: int | None) -> Linux:
+    """What there is; `former` and `uid` are the database's word; root's own list overrules the uid."""
     enrolled = next((entry for entry in read_enrolled(settings.state_dir) if entry.name == name), None)
     uid = enrolled.uid if enrolled else uid
     account = linux_account(name)
     if account is not None and account.pw_uid == uid:
         return Linux(True, uid, enrolled is not None, *_of_account(account))
-    former = name.partition(".")[0] if retirement.is_retired(name) else name
+    former = former if re.fullmatch(USER_NAME, former) else name
     stays, commands = _of_former(settings, former, uid) if uid and not _in_use(uid) else ([], [])
     if account is not None:
         stays.append(f"the Linux account {name} (uid {account.pw_uid}), which is another one")

@@ -32,7 +32,7 @@ def list_users(args: Arguments) -> int:
     PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED come with the missing
     steps and the command that takes them. The password is set, none, closed (too
     short for a superuser) or locked (100 wrong ones in a row); a new password
-    opens the login. A name with a dot belongs to a retired account, whose Linux
+    opens the login. A name with a colon belongs to a retired account, whose Linux
     account is gone: its records are kept, nobody can log in to it.
 
     Columns: name, uid, superuser, status, password, person; in a pipe also

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from svc.admin.checks.subids import SUBIDS, read_ranges
 from svc.admin.command import for_database
 from svc.admin.findings import Host, linux_account
-from svc.domain.accounts import removal, retirement, users
+from svc.domain.accounts import removal, users
 from svc.domain.accounts.users import Account
 from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
 
@@ -28,7 +28,6 @@ class Remainder(NamedTuple):
 
 
 DONE = Remainder([], "")
-RETIRED = rf"{USER_NAME}\.\d+(\.\d+)?"  # names that svc.domain.accounts.retirement gives
 
 
 def record(user: Account, host: Host) -> dict[str, Any]:
@@ -57,13 +56,12 @@ def inspect(user: Account, host: Host) -> Remainder:
     What else a ready account needs on the host is checked by `svc admin doctor`.
     """
     delete = for_database(f"delete-user {user.name}", host.settings)
-    if retirement.is_retired(user.name):
-        command = delete if re.fullmatch(RETIRED, user.name) else ""
-        return Remainder(["files that the Linux account may have left"], command or "sudo svc admin doctor")
-    account = linux_account(user.name)
+    if users.is_retired(user):
+        return Remainder(["files that the Linux account may have left"], delete)
     command = for_database(f"create-user {user.name}", host.settings)
     if not re.fullmatch(USER_NAME, user.name):  # untrusted: it must not get into a command for root to paste
         return Remainder(["a name that no account can have"], "sudo svc admin doctor")
+    account = linux_account(user.name)
     if removal.is_begun(user):
         return Remainder(["the rest of its deletion"], delete)
     if user.provisioning != users.READY:

@@ -1,7 +1,7 @@
 """Retirement of accounts whose Linux account was removed, so that nobody inherits anything of them.
 
 Linux reuses names and uids. A new user of one gets a new account; the records of
-the former owner stay with the former row, renamed to a name that no login can have.
+the former owner stay with the former row, renamed to `NAME:UID`: no Linux account has a colon in its name.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ _ENDED = (
 
 
 def retire(user: Account) -> str:
-    """Close an account permanently and rename it; returns the new name.
+    """Close an account permanently, and give it a name that nobody can have; returns that name.
 
     Its records stay with the row. Its workspaces become stopped, its queued operations
     are cancelled.
     """
     with write():
-        name, at = _free_name(f"{user.name}.{user.uid}"), now()
+        former, uid = users.former_linux_account(user) or (user.name, user.uid)
+        name, at = _free_name(f"{former}:{uid}"), now()
         kept = " and ".join(_kept(user.id)) or "nothing"
-        note = f"the Linux account {user.name} (uid {user.uid}) was removed; on record: {kept}"
+        note = f"{users.REMOVED.format(former, uid)}; on record: {kept}"
         users.end_access(user.id)
         for statement in _ENDED:
             database.execute_sql(statement, (at, user.id))
@@ -44,14 +45,9 @@ def retire(user: Account) -> str:
     return name
 
 
-def is_retired(name: str) -> bool:
-    """Whether this is the name of a retired account; no Linux account can have such a name."""
-    return "." in name
-
-
 def _free_name(name: str) -> str:
     """The name, with the first number from 2 that makes it unique if it is taken."""
-    names = chain([name], (f"{name}.{number}" for number in count(2)))
+    names = chain([name], (f"{name}:{number}" for number in count(2)))
     return next(candidate for candidate in names if users.find(candidate) is None)
 
 

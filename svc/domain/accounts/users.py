@@ -28,7 +28,7 @@ from svc.errors import (
     invalid_field,
 )
 from svc.helper.helper import Helper
-from svc.limits import DISPLAY_NAME_MAX, USER_ID, USER_NAME
+from svc.limits import DISPLAY_NAME_MAX, NEW_USER_NAME, USER_ID, USER_NAME, USER_NAME_MAX
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
 
@@ -53,6 +53,10 @@ class Account(NamedTuple):
     updated_at: str
 
 
+# Names of retired accounts (svc.domain.accounts.retirement): no Linux account has a colon in its name.
+RETIRED = re.compile(rf"({USER_NAME}):(\d{{1,10}})(?::\d+)?")
+RETIRED_BEFORE = re.compile(rf"({NEW_USER_NAME})\.(\d{{1,10}})(?:\.\d+)?")  # by earlier releases
+REMOVED = "the Linux account {} (uid {}) was removed"  # how the note of a retired account begins
 _SELECT = f"SELECT {', '.join(Account._fields)} FROM users"
 _SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
 
@@ -67,7 +71,10 @@ class Ended(NamedTuple):
 def check_name(name: str) -> str:
     """The user name; ValidationFailed unless it is in the canonical form, the only one that is stored."""
     if not re.fullmatch(USER_NAME, name):
-        message = "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
+        message = (
+            "must be the name of a Linux account: letters, digits, . _ - and @, at most"
+            f" {USER_NAME_MAX}, beginning with a letter, a digit or _, and not of digits alone"
+        )
         raise invalid_field("name", "invalid", message)
     return name
 
@@ -199,7 +206,7 @@ def record(user: Account) -> dict[str, Any]:
     """The account's record as in `svc admin list-users --json`, without the password hash."""
     return {
         "name": user.name, "uid": user.uid, "display_name": user.display_name,
-        "superuser": bool(user.superuser), "disabled": bool(user.disabled),
+        "superuser": bool(user.superuser), "disabled": bool(user.disabled), "retired": is_retired(user),
         "status": status_name(user), "note": user.provisioning_note,
         "has_password": user.password_hash is not None, "password_closed": bool(user.password_closed),
         "quota": user.quota, "created_at": user.created_at, "updated_at": user.updated_at,
@@ -213,6 +220,24 @@ def status_name(user: Account) -> str:
     if user.provisioning == INCOMPLETE:
         return "PROVISIONING_INCOMPLETE"
     return "DISABLED" if user.disabled else "READY"
+
+
+def former_linux_account(user: Account) -> tuple[str, int] | None:
+    """The name and uid of the Linux account that a retired account had; None for any other account.
+
+    A name that earlier releases gave, ada.2001, may be somebody's: there the note decides.
+    """
+    found = RETIRED.fullmatch(user.name)
+    if found is None and user.uid is None and user.provisioning == CLEANUP:
+        found = RETIRED_BEFORE.fullmatch(user.name)
+        if found and not user.provisioning_note.startswith(REMOVED.format(found[1], found[2])):
+            found = None
+    return (found[1], int(found[2])) if found else None
+
+
+def is_retired(user: Account) -> bool:
+    """Whether the account is a retired one, which nobody can ever use again."""
+    return former_linux_account(user) is not None
 
 
 # --- requests ------------------------------------------------

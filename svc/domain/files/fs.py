@@ -32,6 +32,7 @@ from svc.limits import (
     ARCHIVE_BYTES_MAX,
     ARCHIVE_MEMBERS_MAX,
     FILE_READ_MAX,
+    USER_NAME_MAX,
 )
 from svc.log import log
 
@@ -39,7 +40,7 @@ WORK = "work"
 MOUNTED_AT = "/work"  # "Mounts the file root `work` at `/work`"
 TYPES = ("file", "directory", "symlink", "other")
 TARGET_MAX = 3 * 4096  # characters of a link's encoded target
-OWNER_MAX = 64  # characters
+OWNER_MAX = USER_NAME_MAX
 ENTRY_KEYS = 7
 KEPT_MAX = 20  # entries that a removal names as remaining
 ROOT_HINT = "svc fs roots"

@@ -8,10 +8,12 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from svc.limits import USER_NAME_MAX
 from svc.web.schemas.fields import Text
 from svc.web.schemas.pages import ListQuery, page_of
 
-NAME_MAX = 64  # of a user, an action, an outcome, a request id
+NAME_MAX = 64  # of an action, an outcome, a request id
+USER_MAX = USER_NAME_MAX + 32  # of an account, which may be retired
 MOMENT_MAX = 40
 
 
@@ -48,7 +50,7 @@ class OwnAuditQuery(ListQuery):
 class AuditQuery(OwnAuditQuery):
     """A page of all rows."""
 
-    user = Text(NAME_MAX, load_default="", metadata={"description": "the account that did it"})
+    user = Text(USER_MAX, load_default="", metadata={"description": "the account that did it"})
 
 
 class OwnAuditRow(Schema):

@@ -63,6 +63,9 @@ class User(Schema):
     display_name = fields.String()
     superuser = fields.Boolean()
     disabled = fields.Boolean()
+    retired = fields.Boolean(
+        metadata={"description": "its Linux account was removed: nobody can use it any more"}
+    )
     status = fields.String()
     note = fields.String()
     has_password = fields.Boolean()

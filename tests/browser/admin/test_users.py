@@ -51,11 +51,11 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "alan": "Disabled",
         "grace": "administrator",
         "katherine": "closed: too short",
-        "joan.1012": "Retired",
+        "joan:1012": "Retired",
         "hedy": "Cleanup required",
         "hedy remedy": "sudo svc admin create-user hedy",
         "katherine remedy": "sudo svc admin set-password katherine",
-        "joan.1012 remedy": "sudo svc admin delete-user joan.1012",
+        "joan:1012 remedy": "sudo svc admin delete-user joan:1012",
     }.items():
         says(browser, text, f'tr[data-id="{name}"]')
     assert texts(browser, 'tr[data-id="ada"] .chip-n') == ["0", "1", "4"]
@@ -118,7 +118,7 @@ def test_search_and_filters(users: Driver) -> None:
     assert line(users) == "svc api GET '/api/admin/users?q=love'"
     find(users, "[data-search]").send_keys(Keys.BACKSPACE * 4)
     press(users, "[data-filter=need]")
-    until(users, lambda: names(users) == ["hedy", "katherine", "joan.1012"], "who needs something")
+    until(users, lambda: names(users) == ["hedy", "katherine", "joan:1012"], "who needs something")
     press(users, "[data-filter=disabled]")
     until(users, lambda: names(users) == ["alan"], "the disabled one")
     find(users, "[data-search]").send_keys("ada")

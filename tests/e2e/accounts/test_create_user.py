@@ -55,7 +55,7 @@ def nobody_yet(service: Service) -> Iterator[None]:
         in_database(
             service.env,
             "UPDATE users SET name = 'tse.' || id, uid = NULL, provisioning = 'cleanup_required'"
-            " WHERE name = ?1 OR name LIKE ?1 || '.%'",
+            " WHERE name = ?1 OR name LIKE ?1 || ':%'",
             name,
         )
     others = [line for line in enrolled.read_text().splitlines() if line.split()[0] not in (NAME, SECOND)]
@@ -269,7 +269,7 @@ def assert_inherits_nothing(service: Service, svc: Call, owner: dict[str, Any], 
     audit = must(svc(name, "api", "GET", "/api/audit")).json()
     assert not [row for row in audit["items"] if row["action"] in ("template.create", "token.create")]
     assert must(svc(name, "api", "GET", "/api/users/me")).json()["superuser"] is False
-    former = f"{NAME}.{owner['uid']}"
+    former = f"{NAME}:{owner['uid']}"
     kept = in_database(
         service.env,
         "SELECT u.uid, u.disabled, u.password_hash, t.end_reason,"
@@ -294,7 +294,7 @@ def test_a_uid_that_is_given_again_inherits_nothing(
     refused = svc(SECOND, "whoami")
     assert (refused.code, f"sudo svc admin create-user {SECOND}" in refused.err) == (3, True)
     created = must(svc("root", "admin", "create-user", SECOND, stdin=FIRST_PASSWORD))
-    assert f"is now retired as {NAME}.{owner['uid']}; {SECOND} inherits nothing from it" in created.err
+    assert f"is now retired as {NAME}:{owner['uid']}; {SECOND} inherits nothing from it" in created.err
     assert_whole(service, svc, SECOND, FIRST_PASSWORD)
     assert_inherits_nothing(service, svc, owner, SECOND)
 

@@ -12,13 +12,15 @@ import pytest
 from e2e.installation import PASSWORD, Call, Service, remove_user, run
 from e2e.surroundings import must, podman, template_of
 
-NAME = "tse-pia"
+NAME, UID = "tse-first.last@example.org", 896053708  # as a directory service has them
 STORES = Path("/var/tse-stores")
 
 
 @pytest.fixture
 def pia(service: Service, svc: Call) -> Iterator[Call]:
     """A Linux user with an account, of this test alone; the setting goes afterwards."""
+    remove_user(NAME)
+    subprocess.run(["useradd", "--badname", "--uid", str(UID), "--create-home", NAME], check=True)
     must(svc("root", "admin", "create-user", NAME, stdin=PASSWORD))
     yield lambda *argv, **more: run(NAME, *argv, env=service.env, **more)
     if service.env.pop("SVC_STORE_DIR", None):
@@ -38,9 +40,13 @@ def findings(svc: Call) -> list[dict[str, str]]:
 def test_a_store_is_moved_and_goes_with_the_account(
     service: Service, svc: Call, pia: Call, registry: str
 ) -> None:
+    """Of an account whose name has a domain, and whose uid is above UID_MAX."""
+    assert must(pia("api", "GET", "/api/users/me")).json()["linux_account"]["uid"] == UID
     template = template_of(NAME, registry, service.env, "own")
     must(pia("ws", "setup", "--template", template, "--name", "kept"))
     must(pia("ws", "start", "kept"))
+    (own,) = must(svc("root", "ws", "list", "--owner", NAME, "--json")).json()["items"]
+    assert own["status"] == "running"
     must(pia("ws", "exec", "kept", "--", "sh", "-c", "echo mine >/installed"))
     refused = svc("root", "admin", "move-store", NAME)
     assert "SVC_STORE_DIR is not set" in refused.err

@@ -29,7 +29,7 @@ def test_what_was_ended_since_does_not_come_back(
         "UPDATE users SET disabled = 1 WHERE id = 20",
         "DELETE FROM tokens WHERE user_id = 21",
         "DELETE FROM users WHERE id = 21",
-        "UPDATE users SET name = 'eve.5022', uid = NULL, disabled = 1, provisioning = 'incomplete'"
+        "UPDATE users SET name = 'eve:5022', uid = NULL, disabled = 1, provisioning = 'incomplete'"
         " WHERE id = 22",
         "UPDATE users SET superuser = 0 WHERE id = 23",
         user(30, "new"),
@@ -46,7 +46,7 @@ def test_what_was_ended_since_does_not_come_back(
     assert ask(database, "SELECT name, disabled, superuser FROM users WHERE id >= 20 ORDER BY id") == [
         ("ada", 1, 0),
         ("bob", 1, 0),
-        ("eve.5022", 1, 0),
+        ("eve:5022", 1, 0),
         ("root2", 0, 0),
     ]
     assert ask(database, "SELECT id, status, status_reason FROM workspaces ORDER BY id") == [

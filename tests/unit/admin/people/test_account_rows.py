@@ -129,17 +129,17 @@ def test_an_account_without_its_linux_account_makes_way(
         account_rows.finish(whole, settings, "ben", 4001, GOOD)
     del linux["ada"]
     assert account_rows.begin(whole, "ben", "", False) == []
-    assert account_rows.finish(whole, settings, "ben", 4001, GOOD) == ["ada.4001"]
+    assert account_rows.finish(whole, settings, "ben", 4001, GOOD) == ["ada:4001"]
     assert record(whole, "ben")["uid"] == 4001
     linux["ben"] = 4005
-    assert account_rows.begin(whole, "ben", "", False) == ["ben.4001"]
+    assert account_rows.begin(whole, "ben", "", False) == ["ben:4001"]
     assert record(whole, "ben")["uid"] is None
     lines = connected.execute_sql(
         "SELECT target, detail_json FROM audit WHERE action = ?", (account_rows.RETIRED,)
     ).fetchall()
     assert lines == [
-        ("ada.4001", '{"was":"ada","uid":4001}'),
-        ("ben.4001", '{"was":"ben","uid":4001}'),
+        ("ada:4001", '{"was":"ada","uid":4001}'),
+        ("ben:4001", '{"was":"ben","uid":4001}'),
     ]
 
 

@@ -124,7 +124,7 @@ def test_a_password_may_not_hold_the_name_that_was_told_at_the_first_try(
     assert "display name" in svc("create-user", "ada", stdin=b"q7#fLp2z Lovelace\n")[2]
 
 
-@pytest.mark.parametrize("name", ["Ada", "-x", "a" * 33, "ada\n", "../ada", "ada.2001"])
+@pytest.mark.parametrize("name", ["1001", "-x", "a" * 257, "ada\n", "../ada", "ada:2001", "ada%"])
 def test_a_bad_name_touches_nothing(svc: Any, helper: FakeHelper, name: str, needs_root: None) -> None:
     code, _, _ = svc("create-user", "--", name, stdin=GOOD)
     assert code == 1
@@ -246,14 +246,14 @@ def test_the_linux_account_went_or_is_another(
     helper.answer = {"uid": now or uid}
     code, _, err = svc("create-user", "ada", stdin=OTHER)
     assert code == 0
-    assert "is now retired as ada.4001; ada inherits nothing from it" in err
+    assert "is now retired as ada:4001; ada inherits nothing from it" in err
     assert "sudo svc admin list-users" in err
-    record, retired = row(helper.path), row(helper.path, "ada.4001")
+    record, retired = row(helper.path), row(helper.path, "ada:4001")
     assert (record["uid"], record["superuser"], record["status"]) == (now or uid, False, "READY")
     assert (record["display_name"], retired["display_name"]) == ("", "Ada")
     assert (retired["uid"], retired["status"]) == (None, "PROVISIONING_CLEANUP_REQUIRED")
     assert retired["note"].endswith("on record: 1 workspace and 1 template")
-    assert audit(helper.path, "ada.4001") == ["admin.retire_user ok"]
+    assert audit(helper.path, "ada:4001") == ["admin.retire_user ok"]
     open_database(helper.path)
     assert users.end_access(former.id) == (0, 0)
 
@@ -270,7 +270,7 @@ def test_a_cut_after_useradd_does_not_make_the_former_account_the_new_ones(
     helper.answer = {"uid": 4001}
     assert svc("create-user", "ada", stdin=OTHER)[0] == 0
     assert row(helper.path)["uid"] == 4001
-    assert row(helper.path, "ada.4001")["uid"] is None
+    assert row(helper.path, "ada:4001")["uid"] is None
 
 
 def test_a_uid_of_somebody_who_is_gone_is_given_again(
@@ -280,7 +280,7 @@ def test_a_uid_of_somebody_who_is_gone_is_given_again(
     linux.pop("ada")
     code, _, err = svc("create-user", "ben", stdin=OTHER)
     assert code == 0
-    assert "is now retired as ada.4001; ben inherits nothing from it" in err
+    assert "is now retired as ada:4001; ben inherits nothing from it" in err
     assert (row(helper.path, "ben")["uid"], row(helper.path)) == (4001, {})
 
 

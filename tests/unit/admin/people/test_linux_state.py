@@ -25,10 +25,10 @@ def settings(tmp_path: Path) -> Settings:
 def test_the_account_that_was_enrolled(settings: Settings) -> None:
     enrolled = Path(settings.state_dir, "enrolled")
     enrolled.write_text(f"nobody {NOBODY.pw_uid} user\n")
-    found = linux_state.find_linux(settings, "nobody", FREE)  # the database's word does not count
+    found = linux_state.find_linux(settings, "nobody", "nobody", FREE)  # the database's word does not count
     assert (found.exists, found.is_enrolled, found.uid) == (True, True, NOBODY.pw_uid)
     unfinished = linux_state.find_linux(
-        settings, "nobody", None
+        settings, "nobody", "nobody", None
     )  # create-user has failed after its enrolment
     assert (unfinished.exists, unfinished.uid) == (True, NOBODY.pw_uid)
     assert f"the Linux account nobody with {NOBODY.pw_dir}" in found.stays[0]
@@ -36,13 +36,13 @@ def test_the_account_that_was_enrolled(settings: Settings) -> None:
 
 
 def test_another_account_of_the_name_is_left_alone(settings: Settings) -> None:
-    found = linux_state.find_linux(settings, "nobody", FREE)
+    found = linux_state.find_linux(settings, "nobody", "nobody", FREE)
     assert not found.exists
     assert found.stays[-1] == f"the Linux account nobody (uid {NOBODY.pw_uid}), which is another one"
 
 
 def test_what_has_a_uid_that_is_somebodys_is_not_named(settings: Settings) -> None:
-    assert linux_state.find_linux(settings, "svt-gone", os.getuid()).stays == []
+    assert linux_state.find_linux(settings, "svt-gone", "svt-gone", os.getuid()).stays == []
 
 
 def test_files_of_a_former_account(
@@ -53,9 +53,11 @@ def test_files_of_a_former_account(
     monkeypatch.setattr(linux_state, "USERADD", str(useradd))
     home = tmp_path / "svt-gone"
     home.mkdir()
-    assert "no files" in linux_state.find_linux(settings, "svt-gone", FREE).stays[0]  # another's directory
+    assert (
+        "no files" in linux_state.find_linux(settings, "svt-gone", "svt-gone", FREE).stays[0]
+    )  # another's directory
     os.chown(home, FREE, FREE)
-    for name in ("svt-gone", f"svt-gone.{FREE}"):
-        found = linux_state.find_linux(settings, name, FREE)
+    for name in ("svt-gone", f"svt-gone:{FREE}", f"svt-gone.{FREE}"):
+        found = linux_state.find_linux(settings, name, "svt-gone", FREE)
         assert found.stays == [f"the files of the former Linux account svt-gone: {home}"]
         assert found.next_commands[-1].endswith("sudo find / -xdev -nouser")

@@ -85,8 +85,10 @@ def test_a_ready_account_is_asked_only_whose_it_is(host: Host, tmp_path: Path) -
 
 
 def test_of_a_retired_account_files_may_be_left(host: Host) -> None:
-    retired = account(name="ada.4001", provisioning=users.CLEANUP)
-    assert provisioning_status.inspect(retired, host).command == "sudo svc admin delete-user ada.4001"
+    retired = account(name="ada:4001", provisioning=users.CLEANUP)
+    assert provisioning_status.inspect(retired, host).command == "sudo svc admin delete-user ada:4001"
+    before = retired._replace(name="ada.4001", uid=None, provisioning_note=users.REMOVED.format("ada", 4001))
+    assert provisioning_status.inspect(before, host).command == "sudo svc admin delete-user ada.4001"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_nobody_logs_in_to_a_retired_account_again(svc: Any, ada: str) -> None:
     open_database(ada)
     retirement.retire(users.get("ada"))
     close_database()
-    code, _, err = svc("set-password", "ada.4001", stdin=GOOD)
+    code, _, err = svc("set-password", "ada:4001", stdin=GOOD)
     assert code == 1
     assert "sudo svc admin list-users" in err
 

@@ -44,8 +44,8 @@ def add_operation(user_id: int, status: str) -> None:
 
 
 def test_nothing_opens_it_any_more(ada: Account) -> None:
-    assert retirement.retire(ada) == "ada.2001"
-    row = users.get("ada.2001")
+    assert retirement.retire(ada) == "ada:2001"
+    row = users.get("ada:2001")
     assert (row.id, row.uid, row.superuser, row.disabled) == (ada.id, None, False, True)
     assert (row.password_hash, row.password_length) == (None, None)
     assert users.status_name(row) == "PROVISIONING_CLEANUP_REQUIRED"
@@ -91,10 +91,18 @@ def test_a_name_may_be_retired_again_and_again(ada: Account) -> None:
     names = [retirement.retire(ada)]
     for _ in range(2):
         names.append(retirement.retire(make_user("ada", 2001)))
-    assert names == ["ada.2001", "ada.2001.2", "ada.2001.3"]
-    assert users.get("ada.2001.2").provisioning_note.endswith("on record: nothing")
-    assert all(map(retirement.is_retired, names))
-    assert not retirement.is_retired("ada-2001")
+    assert names == ["ada:2001", "ada:2001:2", "ada:2001:3"]
+    assert users.get("ada:2001:2").provisioning_note.endswith("on record: nothing")
+    assert all(users.is_retired(users.get(name)) for name in names)
+    assert not users.is_retired(make_user("ada.2001", 2001))
+
+
+def test_a_person_takes_the_name_that_an_earlier_release_gave_a_retired_account(ada: Account) -> None:
+    retirement.retire(ada)
+    users.update(users.get("ada:2001"), name="ada.2001")
+    assert retirement.retire(users.get("ada.2001")) == "ada:2001"
+    assert users.former_linux_account(users.get("ada:2001")) == ("ada", 2001)
+    assert users.create("ada.2001").id != ada.id
 
 
 def test_it_is_done_wholly_or_not_at_all(ada: Account, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,11 +63,34 @@ def test_several_accounts_may_wait_for_their_uid() -> None:
     assert len(users.every()) == 2
 
 
-@pytest.mark.parametrize("name", ["", "Ada", "-x", "0a", "a" * 33, "ada\n", "ä", "a b", "../x", "root:"])
+@pytest.mark.parametrize("name", [
+    "", "-x", ".x", ".", "..", "@", "@x", "a" * 257, "ada\n", "ä", "a b", "../x", "a/b", "root:", "ada:2001",
+    "a%b", "%u", "a\\b", "a'b", "$a", "a\u202eb", "1001", "0", "1" * 256,
+])  # fmt: skip
 def test_names_that_no_linux_account_has_are_refused(name: str) -> None:
     with pytest.raises(ValidationFailed) as refused:
         users.create(name)
     assert refused.value.fields[0]["field"] == "name"
+
+
+@pytest.mark.parametrize("name", [
+    "first.last@example.org", "a@b", "a.b", "a-", "a.", "First", "1abc", "123@example.org", "1.5", "_x",
+    "a" * 256,
+])  # fmt: skip
+def test_names_that_a_directory_service_has(name: str) -> None:
+    """They are kept as they are: first and First are two."""
+    assert users.create(name).name == name
+    assert name == name.swapcase() or users.find(name.swapcase()) is None
+    assert users.find_owner(name) == users.find(name)
+
+
+def test_a_retired_account_of_an_earlier_release_is_told_from_somebody_of_that_name() -> None:
+    note = users.REMOVED.format("ada", 2001) + "; on record: nothing"
+    users.update(users.create("ada.2001"), provisioning=users.CLEANUP, provisioning_note=note)
+    users.update(users.create("ben.7"), provisioning=users.CLEANUP, provisioning_note="Linux account: failed")
+    ready = users.create("eve.7", uid=7, provisioning=users.READY)
+    former = [users.former_linux_account(user) for user in (users.get("ada.2001"), users.get("ben.7"), ready)]
+    assert former == [("ada", 2001), None, None]
 
 
 @pytest.mark.parametrize("display_name", ["a\nb", "a\x1b[31m", "x" * 129, "a\u2028b", "a\ud800"])

@@ -43,7 +43,7 @@ export const isFiltered = filters => KEYS.some(key => filters[key].trim() !== ''
 // The controls; `changed()` is called for each change, `typed()` while text is typed.
 export function filterControls(filters, accounts, { changed, typed }) {
   const text = (key, label, placeholder, values = null, kind = '') => {
-    const control = element('input', { class: `input ${kind}`, type: key === 'q' ? 'search' : 'text', placeholder, 'aria-label': label, value: filters[key], list: values ? `of-${key}` : null, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: key === 'q' ? '128' : '64', 'data-key': key, 'data-search': key === 'q', on: { input: event => { filters[key] = event.target.value; typed(); } } });
+    const control = element('input', { class: `input ${kind}`, type: key === 'q' ? 'search' : 'text', placeholder, 'aria-label': label, value: filters[key], list: values ? `of-${key}` : null, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: { q: '128', user: '288' }[key] ?? '64', 'data-key': key, 'data-search': key === 'q', on: { input: event => { filters[key] = event.target.value; typed(); } } });
     return values ? [control, element('datalist', { id: `of-${key}` }, values.map(value => element('option', { value })))] : [control];
   };
   const days = element('span', { class: 'row', 'data-days': true, hidden: filters.span !== 'days' },

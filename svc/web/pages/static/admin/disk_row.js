@@ -1,6 +1,6 @@
 // One row of what users' disks hold, under it what is not in its figures, and the row of the sums.
 import { command, element, icon } from '../frame/dom.js';
-import { adminLine, isRetired } from './lines.js';
+import { adminLine } from './lines.js';
 import { state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { sentence } from '../frame/notices.js';
@@ -50,7 +50,7 @@ function lackRow({ name }, words) {
   return element('tr', { role: 'row', class: 'sub plain' }, element('td', { role: 'cell', colspan: '10' },
     element('div', { class: 'notice warn inset' }, icon('warning'), element('div', {},
       element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), words),
-      !isRetired(name) && command(adminLine('disk --measure', name))))));
+      command(adminLine('disk --measure', name))))));
 }
 
 export function sumsRow({ sums, oldest, users }) {

@@ -19,11 +19,11 @@ export function withQuery(path, parameters) {
 }
 
 // Names that an account can have: no other comes into a command that root is to paste.
-const NAME = /^[a-z_][a-z0-9_-]{0,31}$/, RETIRED = /^[a-z_][a-z0-9_-]{0,31}\.\d+(\.\d+)?$/;
+const NAME = /^(?![0-9]+$)[A-Za-z0-9_][A-Za-z0-9._@-]{0,255}$/, AFTER_RETIRED = /(:\d+){1,2}$/;
 
-export const isRetired = name => RETIRED.test(name);
+export const isName = name => NAME.test(name);
 
 // `sudo svc admin COMMAND NAME`, with the options after it.
 export function adminLine(command, name, ...options) {
-  return NAME.test(name) || RETIRED.test(name) ? ['sudo svc admin', command, name, ...options].join(' ') : 'sudo svc admin doctor';
+  return isName(name.replace(AFTER_RETIRED, '')) ? ['sudo svc admin', command, name, ...options].join(' ') : 'sudo svc admin doctor';
 }

@@ -3,7 +3,7 @@ import { all, call } from '../frame/api.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/frame.js';
 import { field, formDialog, hostDialog } from '../shared/dialogs.js';
-import { adminLine, apiLine, withQuery } from './lines.js';
+import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { bytesOf } from './quota_words.js';
 import { state } from '../shared/row_buttons.js';
 import { quoted } from '../frame/words.js';
@@ -47,16 +47,16 @@ function limitsOf(policy) {
 
 // A new account: made on the host, so that this form makes the line.
 export function newUser() {
-  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', placeholder: 'ada', maxlength: '32' });
+  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', placeholder: 'ada', maxlength: '256' });
   const person = element('input', { class: 'input', autocomplete: 'off', placeholder: 'Ada Lovelace', maxlength: '128' });
   const role = element('input', { type: 'checkbox', id: 'f-superuser', name: 'superuser' });
   const code = element('code');
   const follow = () => {
-    const isName = /^[a-z_][a-z0-9_-]{0,31}$/.test(name.value);
-    setAttribute(name, 'aria-invalid', name.value !== '' && !isName ? 'true' : null);
+    const isGood = isName(name.value);
+    setAttribute(name, 'aria-invalid', name.value !== '' && !isGood ? 'true' : null);
     find('.field-error', fields)?.remove();
-    if (name.value !== '' && !isName) find('[data-field=name]', fields).append(element('span', { class: 'field-error', role: 'status' }, 'A Linux user name: a-z, 0-9, _ and -, at most 32, beginning with a-z or _.'));
-    code.textContent = ['sudo svc admin create-user', isName ? name.value : 'NAME', person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(Boolean).join(' ');
+    if (name.value !== '' && !isGood) find('[data-field=name]', fields).append(element('span', { class: 'field-error', role: 'status' }, 'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, and not of digits alone.'));
+    code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME', person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(Boolean).join(' ');
   };
   const fields = element('div', { class: 'stack-4', on: { input: follow } },
     field('name', 'Name', name, 'The Linux account is made too where there is none.'), field('display_name', 'Person', person),

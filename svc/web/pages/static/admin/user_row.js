@@ -1,6 +1,6 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
 import { command, element, icon } from '../frame/dom.js';
-import { adminLine, apiLine, isRetired, withQuery } from './lines.js';
+import { adminLine, apiLine, withQuery } from './lines.js';
 import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { counted, sizeWords, time } from '../frame/words.js';
@@ -14,9 +14,9 @@ const STATES = {
 
 // What is to be done about an account: {what, line, code}; null where nothing is.
 export function remedyOf(account) {
-  const { name, status, note, password_closed: isClosed } = account;
+  const { name, retired, status, note, password_closed: isClosed } = account;
   const code = status;
-  if (isRetired(name)) return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name), code };
+  if (retired) return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name), code };
   if (status === 'PROVISIONING_CLEANUP_REQUIRED') return { what: note || 'Its setup failed.', line: adminLine('create-user', name), code };
   if (status === 'PROVISIONING_INCOMPLETE') return { what: note || 'Its setup is not complete; the same command takes the missing steps.', line: adminLine('create-user', name), code };
   if (isClosed) return { what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set.', line: adminLine('set-password', name), code: 'PASSWORD_CLOSED' };
@@ -33,8 +33,8 @@ export function rowsOfUser(account, context) {
 }
 
 function userRow(account, remedy, context) {
-  const { name, display_name: person, superuser, status, quota } = account;
-  const [kind, word] = isRetired(name) ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
+  const { name, display_name: person, superuser, retired, status, quota } = account;
+  const [kind, word] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
   const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
   return element('tr', { role: 'row', tabindex: '-1', class: remedy ? 'has-sub' : null },
     cell(null, '', element('div', { class: 'stack' },
@@ -75,17 +75,17 @@ function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) 
 }
 
 function buttonsOf(account, { isAway, doing, act }) {
-  const { name, status, disabled } = account;
-  if (isRetired(name)) return [];
+  const { name, retired, status, disabled } = account;
+  if (retired) return [];
   const enable = disabled && status === 'DISABLED' && rowButton('enable', 'Enable', name, apiLine('PATCH', `/api/users/${name}`, { disabled: false }), { isAway: isAway || doing, press: button => act('enable', account, button), kind: '' });
   return [enable, rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isAway: isAway || doing, press: () => act('edit', account) })];
 }
 
 function menuOf(account, { isAway, doing, me, act }) {
-  const { name, uid, superuser, disabled } = account;
+  const { name, uid, superuser, retired, disabled } = account;
   const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
   const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })), href: withQuery('/admin/audit', { user: name }) }];
-  if (!isRetired(name)) {
+  if (!retired) {
     if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', `svc ws list --owner ${name}`));
     items.push(null, host('Set a password', 'password', adminLine('set-password', name)));
     items.push(host(superuser ? 'Make an ordinary user' : 'Make an administrator', 'role', adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')));

@@ -7,7 +7,7 @@ import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorksp
 import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { apiLine, isRetired, withQuery } from './lines.js';
+import { apiLine, withQuery } from './lines.js';
 import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';
@@ -19,7 +19,7 @@ const FILTERS = { all: 'All', need: 'Need you', disabled: 'Disabled' };
 const TESTS = {
   all: () => true,
   need: account => remedyOf(account) !== null,
-  disabled: account => account.disabled && !isRetired(account.name),
+  disabled: account => account.disabled && !account.retired,
 };
 
 const known = { accounts: [], policies: [], chips: new Map() };
