@@ -174,6 +174,7 @@ PASSWORD_GUESSES_MIN = 10**6  # by zxcvbn's estimate; five years of LOGIN_FAILUR
 # --- logins and sessions ---------------------------------------------------------
 LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, of a user, an address, a password change; more are not hashed
 LOGIN_WINDOW_S = 15 * 60
+NEW_PASSWORDS_MAX = 20  # of one user in LOGIN_WINDOW_S: to judge one takes up to 0.3 s
 LOGIN_PLACES_PER_USER = 20  # clients that a user has logged in from: failures of others do not count there
 LOGIN_PLACE_S = 90 * 24 * 3600
 LOGIN_PLACE_FAILURES = 20  # in a row; then it is like any other

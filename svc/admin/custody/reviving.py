@@ -236,13 +236,12 @@ def _close_accounts(present: dict[int, tuple[Any, ...]]) -> int:
             users.end_access(user.id)
             users.update(user, disabled=True, provisioning_note=CLOSED.replace("NAME", user.name))
             closed += 1
-        changes: dict[str, Any] = {}
-        if password_closed and not user.password_closed:
-            changes["password_closed"] = True
-        if user.superuser and not superuser:
-            changes["superuser"] = False
-        if changes:
-            users.update(user, **changes)
+        superuser = bool(user.superuser and superuser)
+        closes = bool(user.password_closed or password_closed) and (
+            superuser or not name
+        )  # too short for one
+        if (superuser, closes) != (bool(user.superuser), bool(user.password_closed)):
+            users.update(user, superuser=superuser, password_closed=closes)
     return closed
 
 

@@ -42,8 +42,9 @@ def edit_user(args: Arguments) -> int:
     --disable ends its sessions and revokes its tokens at once; nobody can use it
     until --enable. Its workspaces stay as they are, also running ones. A change of
     the role ends the sessions; a new superuser whose password is too short for one
-    cannot log in until `svc admin set-password`. The last administrator besides
-    root is disabled or made an ordinary user only with --last-administrator.
+    cannot log in until `svc admin set-password` or --no-superuser. The last
+    administrator besides root is disabled or made an ordinary user only with
+    --last-administrator.
     Running the command again completes a change that was interrupted.
     """
     from svc.admin.actor import note

@@ -84,16 +84,16 @@ def log_out(caller: Caller) -> None:
 def change_password(caller: Caller, current: str, new: str) -> None:
     """Change the caller's own password; "ends all sessions and tokens", including this session.
 
-    Throttled as a login is, but counted apart. Raises ValidationFailed with the field
-    `current_password` when that is wrong, `password` when the new one is refused.
+    Throttled as a login is, before anything that takes long, but counted apart. Raises ValidationFailed
+    with the field `current_password` when that is wrong, `password` when the new one is refused.
     """
     user = users.get(caller.name)
-    normalised = passwords.check(
-        new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
-    )
     if not _is_present(user, current):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
         raise invalid_field("current_password", "wrong", "is not the current password")
+    normalised = passwords.check(
+        new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
+    )
     hashed = hashing.hash_password(normalised)
     with write():
         _require_unchanged(user)
@@ -114,7 +114,7 @@ def _is_present(user: Account, password: str) -> bool:
         throttle.withdraw_change(user.id)  # refused before hashing: not a failure
         raise
     if right:
-        throttle.forget_changes(user.id)
+        throttle.forgive_changes(user.id)
     return right
 
 

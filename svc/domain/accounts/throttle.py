@@ -4,7 +4,8 @@ There is one count for each user name and one for each client (svc/domain/addres
 under a keyed digest because a mistyped name may be a password. Either count alone is enough to
 refuse an attempt. A user at a client where the user has logged in before has one count of its
 own instead, so that failures of others lock out nobody from there. Wrong passwords in an open
-session, which a change of the password asks for, have a count for each account.
+session, which a change of the password asks for, have a count for each account, and so have the new
+passwords, which take long to judge.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from svc.limits import (
     LOGIN_PLACE_S,
     LOGIN_PLACES_PER_USER,
     LOGIN_WINDOW_S,
+    NEW_PASSWORDS_MAX,
 )
 
 PRUNED_AT_ONCE = 20  # rows; each attempt adds two
@@ -82,12 +84,15 @@ def withdraw(name: str, address: str, is_known: bool) -> None:
 
 
 def enter_change(user_id: int) -> None:
-    """Count a present password, which a change asks for, as wrong before it is verified; as `enter`.
+    """Count a change's present password as wrong, and its new one as judged, before they are; as `enter`.
 
-    The caller has a session, so strangers cannot use up this count, and no failures in a row add up.
+    The caller has a session, so strangers cannot use up these counts, and no failures in a row add up.
     """
     with write():
-        wait_s = _count((_change(user_id),), now())
+        at = now()
+        wait_s = _wait_s(_judged(user_id), at, NEW_PASSWORDS_MAX) or _count((_change(user_id),), at)
+        if not wait_s:
+            database.execute_sql("INSERT INTO login_failures VALUES (?, ?)", (_judged(user_id), at))
     if wait_s:
         message = "too many wrong passwords; wait before the next change"
         raise TooManyRequests(message, retry_after_s=wait_s)
@@ -96,13 +101,21 @@ def enter_change(user_id: int) -> None:
 def withdraw_change(user_id: int) -> None:
     """Undo `enter_change` for a password that was refused before its hash."""
     with write():
-        database.execute_sql(_NEWEST, (_change(user_id),))
+        for digest in (_change(user_id), _judged(user_id)):
+            database.execute_sql(_NEWEST, (digest,))
+
+
+def forgive_changes(user_id: int) -> None:
+    """Delete the wrong present passwords that `enter_change` has counted: this one was right."""
+    with write():
+        database.execute_sql("DELETE FROM login_failures WHERE subject = ?", (_change(user_id),))
 
 
 def forget_changes(user_id: int) -> None:
-    """Delete what `enter_change` has counted (the present password was right, or there is another)."""
+    """Delete all that `enter_change` has counted: there is another password."""
     with write():
-        database.execute_sql("DELETE FROM login_failures WHERE subject = ?", (_change(user_id),))
+        for digest in (_change(user_id), _judged(user_id)):
+            database.execute_sql("DELETE FROM login_failures WHERE subject = ?", (digest,))
 
 
 def forget_user(name: str) -> None:
@@ -120,6 +133,10 @@ def forget_places(user_id: int) -> None:
 
 def _change(user_id: int) -> str:
     return subject("change", str(user_id))
+
+
+def _judged(user_id: int) -> str:
+    return subject("judged", str(user_id))
 
 
 def _subjects(name: str, client: str, is_known: bool) -> tuple[str, ...]:
@@ -194,11 +211,11 @@ def _prune(subjects: tuple[str, ...], at: str) -> None:
     )
 
 
-def _wait_s(digest: str, at: str) -> int:
+def _wait_s(digest: str, at: str, most: int = LOGIN_FAILURES_MAX) -> int:
     """Whole seconds until the next attempt is allowed, 0 if it is allowed now."""
     row = database.execute_sql(
         "SELECT at FROM login_failures WHERE subject = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?",
-        (digest, after(at, -LOGIN_WINDOW_S), LOGIN_FAILURES_MAX - 1),
+        (digest, after(at, -LOGIN_WINDOW_S), most - 1),
     ).fetchone()
     if row is None:
         return 0

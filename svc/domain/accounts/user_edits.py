@@ -103,11 +103,11 @@ def _set_role(user: Account, superuser: bool) -> Ended:
     """Make an account a superuser or an ordinary user in its row.
 
     The lifetime of a session depends on the role, so a change ends all sessions. A password that is too
-    short for a superuser, or of unknown length, is closed until `svc admin set-password`, and the
-    tokens end with it.
+    short for a superuser, or of unknown length, is closed until `svc admin set-password` or until the
+    account is an ordinary user's again, and the tokens end with it.
     """
     ended = Ended(sessions.end_all(user.id), 0)
-    columns: dict[str, Any] = {"superuser": superuser}
+    columns: dict[str, Any] = {"superuser": superuser, "password_closed": False}
     if superuser and user.password_hash is not None and (user.password_length or 0) < PASSWORD_MIN_SUPERUSER:
         columns["password_closed"] = True
         ended = Ended(ended.sessions, users.end_access(user.id).tokens)

@@ -26,7 +26,7 @@ def test_what_was_ended_since_does_not_come_back(
     change(
         database,
         "UPDATE tokens SET ended_at = 'now', end_reason = 'revoked' WHERE id = 'tok-2'",
-        "UPDATE users SET disabled = 1 WHERE id = 20",
+        "UPDATE users SET disabled = 1, superuser = 1, password_closed = 1 WHERE id = 20",
         "DELETE FROM tokens WHERE user_id = 21",
         "DELETE FROM users WHERE id = 21",
         "UPDATE users SET name = 'eve:5022', uid = NULL, disabled = 1, provisioning = 'incomplete'"
@@ -49,6 +49,9 @@ def test_what_was_ended_since_does_not_come_back(
         ("eve:5022", 1, 0),
         ("root2", 0, 0),
     ]
+    # Too short for a superuser, which ada was not then; of bob, who was deleted, it stays closed.
+    closed = ask(database, "SELECT id, password_closed FROM users WHERE id IN (20, 21) ORDER BY id")
+    assert closed == [(20, 0), (21, 1)]
     assert ask(database, "SELECT id, status, status_reason FROM workspaces ORDER BY id") == [
         ("ws-1", "failed", "restored"),  # it may run, on the GPU that it held
         ("ws-2", "stopped", "restored"),

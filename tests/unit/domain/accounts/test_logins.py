@@ -26,7 +26,7 @@ from svc.errors import (
     Unauthenticated,
     ValidationFailed,
 )
-from svc.limits import LOGIN_FAILURES_IN_A_ROW, LOGIN_FAILURES_MAX
+from svc.limits import LOGIN_FAILURES_IN_A_ROW, LOGIN_FAILURES_MAX, NEW_PASSWORDS_MAX
 
 PASSWORD = "tall Lamp, 7 rivers"
 NEW = "another Kettle of 3 tins"
@@ -365,7 +365,31 @@ def test_a_new_password_is_checked(ada: Caller, new: str) -> None:
     assert set(fields(caught.value)) == {"password"}
     assert new not in json.dumps(caught.value.body("req-1"))
     assert users.get("ada").password_hash == before
-    assert failures() == 0
+    assert failures() == 1, "a judged one, and no wrong one"
+
+
+def test_new_passwords_are_not_judged_without_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To judge one takes a third of a second of the listener: the throttle comes first, also to the hash."""
+    for _ in range(NEW_PASSWORDS_MAX):
+        with pytest.raises(ValidationFailed):
+            logins.change_password(ada, PASSWORD, "12345678")
+    monkeypatch.setattr(passwords, "check", None)
+    monkeypatch.setattr(hashing, "verify", None)
+    with pytest.raises(TooManyRequests):
+        logins.change_password(ada, PASSWORD, NEW)
+    monkeypatch.undo()
+    user = users.get("ada")
+    users.set_password(user, str(user.password_hash), len(PASSWORD))
+    logins.change_password(ada, PASSWORD, NEW)
+
+
+def test_a_guess_at_the_present_password_does_not_have_a_new_one_judged(
+    ada: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "check", None)
+    with pytest.raises(ValidationFailed) as caught:
+        logins.change_password(ada, "wrong", "12345678")
+    assert fields(caught.value) == ["current_password"]
 
 
 def test_a_superusers_must_be_longer(ada: Caller) -> None:

@@ -78,7 +78,7 @@ const ON_THE_HOST = {
   }),
   role: ({ name, superuser }) => ({
     title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`, lines: [adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')],
-    words: [ROLE, superuser ? 'Sessions end.' : 'Sessions end. A password that is too short for an administrator is closed until another one is set.'],
+    words: [ROLE, superuser ? 'Sessions end.' : 'Sessions end. A password that is too short for an administrator is closed until another one is set, or the account is an ordinary user\'s again.'],
   }),
   tokens: ({ name, tokens }) => ({
     title: `Revoke all tokens of ${name}`, lines: [adminLine('revoke-tokens', name)],

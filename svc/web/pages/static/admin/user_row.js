@@ -19,7 +19,7 @@ export function remedyOf(account) {
   if (retired) return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name), code };
   if (status === 'PROVISIONING_CLEANUP_REQUIRED') return { what: note || 'Its setup failed.', line: adminLine('create-user', name), code };
   if (status === 'PROVISIONING_INCOMPLETE') return { what: note || 'Its setup is not complete; the same command takes the missing steps.', line: adminLine('create-user', name), code };
-  if (isClosed) return { what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set.', line: adminLine('set-password', name), code: 'PASSWORD_CLOSED' };
+  if (isClosed) return { what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set, or the account is an ordinary user\'s again.', line: adminLine('set-password', name), code: 'PASSWORD_CLOSED' };
   return null;
 }
 
