@@ -67,6 +67,7 @@ GOOD: dict[str, Any] = {
     "replace": False,
     "parents": False,
     "recursive": False,
+    "volumes": False,
     "members_max": 1,
     "terminal": "t-4k2m9x",
     "cols": 80,
@@ -295,6 +296,7 @@ HOSTILE: dict[str, list[Any]] = {
     "replace": [0, 1, "true", None],
     "parents": [0, 1, "true", None],
     "recursive": [0, 1, "true", None],
+    "volumes": [0, 1, "true", None],
     "members_max": [0, 10**9 + 1, True, "1", None],
     "terminal": ["", "t-", "t-4k2m9", "t-4k2m9xx", "t-../../", "x-4k2m9x", "T-4k2m9x", "t-4k2m9x\n", None, 7],
     "cols": [0, -1, 1001, True, "80", 1.5, None],
@@ -302,6 +304,7 @@ HOSTILE: dict[str, list[Any]] = {
     "attach": [0, 1, "true", None],
 }
 RIGHT: list[Any] = [
+    ("image.prune", "ids", []),
     ("ctr.create", "command", None),
     ("ctr.create", "run_as", None),
     ("ctr.create", "network", None),
@@ -356,6 +359,7 @@ ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
     "replace": [True],
     "parents": [True],
     "recursive": [True],
+    "volumes": [True],
     "attach": [True],
     "registries": [[]],
     "resources": [{}],
