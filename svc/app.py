@@ -27,7 +27,7 @@ from svc import heaps
 from svc.domain import configuration
 from svc.errors import DatabaseRefused
 from svc.helper.helper import Helper
-from svc.log import log
+from svc.log import bound, log
 from svc.server import confinement, ending
 from svc.server.confinement import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, prctl
 from svc.server.heartbeat import CHECK_S, Heartbeat
@@ -148,6 +148,7 @@ class Parent:
                 if descriptor not in (*role.descriptors, alive):
                     with contextlib.suppress(OSError):
                         os.close(descriptor)
+            bound()
             role.run()
             code = 0
         except SystemExit as end:

@@ -23,6 +23,7 @@ LINE_MAX = 16 * 1024  # a traceback of a request is shorter
 PENDING_MAX = 256 * 1024
 WRITE_MAX = 4096  # a pipe that is writable takes so much at once
 BURST, PER_S = 5000.0, 150.0  # lines; half of what journald takes from a service by default
+LINE_USUAL = 1024  # bytes; a longer one counts as so many more
 REPORT_S = 5.0
 
 
@@ -65,7 +66,7 @@ class Output:
         if self.allowed < 1 or len(self.pending) + len(text) > PENDING_MAX:
             self.lost += 1
             return
-        self.allowed -= 1
+        self.allowed -= 1 + len(text) // LINE_USUAL
         self.pending += text
 
     def _write(self) -> None:

@@ -20,7 +20,7 @@ from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.helper.helper import Helper
 from svc.limits import BODY_MAX
-from svc.log import log
+from svc.log import Counted, log, shortened
 from svc.settings import Settings
 from svc.tls import serving
 from svc.tls.public_chain import PublicChain
@@ -31,6 +31,8 @@ from svc.web.pages import policy
 from svc.web.pages import routes as pages
 from svc.web.streaming import websocket
 
+METHOD_MAX = 20  # characters in a line of the log
+STRANGERS_A_SECOND = 20  # lines about requests without a caller
 HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)
 
 _SLASHES = re.compile("/{2,}")
@@ -79,7 +81,8 @@ def build(settings: Settings, helper: Helper | None, *, listener: str, dev: bool
     errors.install(app, pages.nothing_here if listener == access.TLS else lambda: None)
     routes = access.routes_of(app)  # raises for a route without a rule
     app.before_request(partial(_admit, routes, listener, dev, host_header.allowed(settings.public_hosts)))
-    app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
+    strangers = Counted(listener, "request", STRANGERS_A_SECOND)
+    app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info"), strangers))
     app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of wrapping
     return app
 
@@ -155,7 +158,7 @@ def _identify(route: access.Route, listener: str, sock: socket.socket) -> Callab
     return tickets.holder_of(environ, helper, g.rid, ticket, purpose, subject)
 
 
-def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
+def _finish(dev: bool, logs_requests: bool, strangers: Counted, response: Response) -> Response:
     """After each request: the headers of every response, and one log entry."""
     response.headers["X-Request-Id"] = g.rid
     response.headers.setdefault("Cache-Control", "no-store")
@@ -170,18 +173,24 @@ def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
         # Holds for all ports of the name, hence not for localhost, where workspace ports speak plain HTTP.
         response.headers["Strict-Transport-Security"] = f"max-age={HSTS_S}"
     if logs_requests:
-        log(
-            g.listener,
-            "request",
-            rid=g.rid,
-            method=request.method,
-            path=request.path,  # without the query, which may be private
-            status=response.status_code,
-            code=g.error_code,
-            user=g.caller.name if g.caller else "",
-            ms=round((time.monotonic() - g.began) * 1000, 1),
-        )
+        _log_request(strangers, response)
     return response
+
+
+def _log_request(strangers: Counted, response: Response) -> None:
+    facts = {
+        "rid": g.rid,
+        "method": request.method[:METHOD_MAX],
+        "path": shortened(request.path),  # without the query, which may be private
+        "status": response.status_code,
+        "code": g.error_code,
+        "user": g.caller.name if g.caller else "",
+        "ms": round((time.monotonic() - g.began) * 1000, 1),
+    }
+    if g.caller:
+        log(g.listener, "request", **facts)
+    else:
+        strangers.write("info", **facts)
 
 
 def _dev_origin() -> str:

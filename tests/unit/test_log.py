@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from svc.log import log, redacted
+from svc import log as module
+from svc.log import BURST, BYTES_A_SECOND, PATH_MAX, RESERVED, Counted, log, redacted, shortened
 
 SECRET = "Ab1" * 14 + "Z" + "000000"
 TOKEN = f"svc_pat_{SECRET}"
@@ -60,3 +61,44 @@ def test_a_full_disk_under_the_log_ends_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.undo()
     with contextlib.suppress(OSError):
         full.close()
+
+
+def test_who_sends_many_does_not_fill_the_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Counted("tls", "malformed request", 5)
+    for number in range(100):
+        lines.write("warning", number=number)
+    monkeypatch.setattr(module.time, "monotonic", lambda: lines.began + 2)
+    lines.write("warning", number="later")
+    written = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert len(written) == 5 + 2
+    assert written[-2]["count"] == 100 - 5
+    assert written[-1]["number"] == "later"
+
+
+def test_a_path_in_the_log_is_short_and_printable() -> None:
+    assert shortened("/api/workspaces/état") == "/api/workspaces/état"
+    assert shortened("/\x01\x9b" * 4000) == "/??" * 66 + "/?..."
+    assert len(shortened("x" * 8000)) == PATH_MAX + 3
+
+
+def test_a_process_writes_so_many_bytes_and_keeps_room_for_what_is_wrong(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """486 requests a second with 8 KB of control characters wrote 2.4 MB a second."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "_budget", None)
+    module.bound()
+    for _ in range(50 * 50):
+        now[0] += 0.02
+        log("tls", "request", path="/" + "x" * 2000)
+    written = len(capfd.readouterr().err)
+    assert 40 * BYTES_A_SECOND < written < BURST - RESERVED + 51 * BYTES_A_SECOND
+    now[0] += 1
+    log("tls", "unexpected exception", "error")
+    left_out, error = (json.loads(line) for line in capfd.readouterr().err.splitlines())
+    assert left_out["message"] == "lines left out"
+    assert left_out["count"] > 10
+    assert error["message"] == "unexpected exception"

@@ -30,6 +30,7 @@ from svc import heaps
 from svc.db.connect import close_database
 from svc.domain import addresses
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
+from svc.log import Counted
 from svc.web.caller import new_request_id, peer_uid
 from svc.web.gunicorn_worker import descriptors, detach, malformed, responses, shutdown
 from svc.web.gunicorn_worker.clients import Uids
@@ -71,7 +72,9 @@ class FairThreads(gthread.ThreadWorker):
         self.name: Any = None  # of the listening socket
         self.ticked_at = self.crowded_at = 0.0
         self.renewal = Renewal()
-        self.lines = malformed.Lines(str(self.cfg.proc_name).removeprefix("svc-"))
+        self.lines = Counted(
+            str(self.cfg.proc_name).removeprefix("svc-"), "malformed request", malformed.LINES_A_SECOND
+        )
 
     def init_process(self) -> None:
         """Called in the worker process, before its first connection."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import http
 import json
 import ssl
-import threading
-import time
 
 from gunicorn.http import errors as http_errors
 
 from svc.errors import InvalidRequest, SvcError
-from svc.log import log
 
 LINES_A_SECOND = 5  # in the log; more are counted
 STATUSES = (  # as gunicorn answers them itself
@@ -25,32 +22,6 @@ STATUSES = (  # as gunicorn answers them itself
     ((http_errors.ForbiddenProxyRequest, ssl.SSLError), 403),
     (http_errors.ParseException, 400),
 )
-
-
-class Lines:
-    """The log's lines about malformed requests: whoever sends many must not fill the log."""
-
-    def __init__(self, process: str) -> None:
-        self.process = process
-        self.lock = threading.Lock()
-        self.began = 0.0
-        self.written = self.left_out = 0
-
-    def write(self, level: str, **facts: object) -> None:
-        """Log one, or count it; the count is logged with the first line of a later second."""
-        with self.lock:
-            now = time.monotonic()
-            left_out = 0
-            if now > self.began + 1:
-                left_out, self.left_out = self.left_out, 0
-                self.began, self.written = now, 0
-            self.written += 1
-            if self.written > LINES_A_SECOND:
-                self.left_out += 1
-                return
-        if left_out:
-            log(self.process, "malformed requests without a line", "warning", count=left_out)
-        log(self.process, "malformed request", level, **facts)
 
 
 def status_of(error: BaseException) -> int:

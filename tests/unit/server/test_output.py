@@ -69,6 +69,12 @@ def test_a_flood_is_limited_and_counted(log: tuple[Output, Path], monkeypatch: p
     assert f"{lost} lines" in "".join(told) or len(told) > 1
 
 
+def test_long_lines_count_as_many(log: tuple[Output, Path]) -> None:
+    output, path = log
+    said(output, (b"x" * (LINE_MAX - 2) + b"\n") * 2000)
+    assert path.stat().st_size < (BURST + 1000) * 1024
+
+
 @pytest.mark.parametrize("kind", ["pipe", "terminal", "socket"])
 def test_a_target_that_takes_nothing_delays_nobody(kind: str) -> None:
     """A stopped terminal, a journal that does not read."""

@@ -134,7 +134,7 @@ def test_the_log_has_requests_and_no_queries(listeners: Any, capsys: pytest.Capt
     text = capsys.readouterr().err
     line = json.loads(text)
     assert (line["process"], line["status"], line["code"]) == ("tls", 404, "not_found")
-    assert line["path"] == "/api/workspaces\n{forged}"
+    assert line["path"] == "/api/workspaces?{forged}"
     assert "secret" not in text
 
 

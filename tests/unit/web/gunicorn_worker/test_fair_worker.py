@@ -12,9 +12,9 @@ from gunicorn.http import errors as refused
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
+from svc.log import Counted
 from svc.web.gunicorn_worker import fair_worker
 from svc.web.gunicorn_worker.fair_worker import CROWD, FairThreads
-from svc.web.gunicorn_worker.malformed import Lines
 from svc.web.gunicorn_worker.thread_pool import IDLE_S
 
 ARGUMENT = "svc_pat_0typed0in0the0wrong0place0"
@@ -38,7 +38,7 @@ def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(refused.ParseException) as raised:
         Request(config, IterUnreader(iter([data.encode()])), ("192.0.2.7", 1))
     sent = BytesIO()
-    worker = SimpleNamespace(lines=Lines("tls"))
+    worker = SimpleNamespace(lines=Counted("tls", "malformed request", 5))
     client = SimpleNamespace(sendall=sent.write)
     FairThreads.handle_error(worker, None, client, ("192.0.2.7", 1), raised.value)  # type: ignore[arg-type]  # as much of a worker as it needs
     head, _, body = sent.getvalue().partition(b"\r\n\r\n")
@@ -59,7 +59,7 @@ def test_our_own_failure_is_one_and_is_traced_without_its_words(capsys: pytest.C
     try:
         raise RuntimeError(ARGUMENT)
     except RuntimeError as error:
-        worker = SimpleNamespace(lines=Lines("unix"))
+        worker = SimpleNamespace(lines=Counted("unix", "malformed request", 5))
         client = SimpleNamespace(sendall=lambda _: None)
         FairThreads.handle_error(worker, None, client, "", error)  # type: ignore[arg-type]  # as above
     result = json.loads(capsys.readouterr().err)
