@@ -209,6 +209,10 @@ CALLS_OUTSTANDING_MAX = 56  # of one app process; the remaining WEB_THREADS neve
 WEB_THREADS = 64
 THREADS_PER_CLIENT = 16  # of WEB_THREADS; clients: svc/domain/addresses.py, gunicorn_worker/clients.py
 THREADS_RESERVED = 8  # of WEB_THREADS, for clients that have next to none
+BODIES_PER_CLIENT = 12  # of THREADS_PER_CLIENT, for requests whose bodies are read by a thread
+SMALL_BODY_MAX = 16 * 1024  # of a body that is awaited without a thread, as heads are
+BODY_GRACE_S = 1.0  # for a small body, before a thread answers what can be answered without it
+PIPED_START_S = 3.0  # for the first message of an exec with a standard input, which holds a thread
 BODIES_AWAITED_MAX = (
     32  # threads that wait for a body's next part; one more and the longest waiting is cut off
 )

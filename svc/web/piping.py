@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from svc import websocket
+from svc.domain import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live import piped
 from svc.domain.workspaces.live.piped import Piped
 from svc.errors import Conflict, EngineTimeout, SvcError
-from svc.limits import ACCESS_RECHECK_S, EXEC_BODY_MAX, READING_S, STREAM_OUTPUT_MAX
+from svc.limits import ACCESS_RECHECK_S, EXEC_BODY_MAX, PIPED_START_S, READING_S, STREAM_OUTPUT_MAX
 from svc.web import inputs
 from svc.web.gunicorn_worker import shutdown
 from svc.web.schemas.loading import load
@@ -44,7 +45,7 @@ class Channel:
     def __init__(self, sock: Any, early: bytes) -> None:
         self.sock = sock
         self.receiver = Receiver(EXEC_BODY_MAX, masked=True)
-        self.early = early
+        self.early, self.was_read = early, bool(early)
         self.output = bytearray()
 
     def send(self, data: bytes) -> None:
@@ -96,6 +97,7 @@ class Channel:
             raise Gone from None
         if not data:
             raise Gone
+        self.was_read = True
         return data
 
     def close(self, code: int, reason: str, within_s: float = 2.0) -> None:
@@ -111,7 +113,8 @@ def serve(caller: Caller, ref: str, require: Callable[[], object], sock: Any, ea
     """Run the command that the client names, until it or the connection ends."""
     channel = Channel(sock, early)
     try:
-        request = load(_START, _first(channel))
+        with long_calls.counted(caller):  # it holds a thread
+            request = load(_START, _first(channel))
         with piped.started(
             caller, ref, request["command"], request["timeout_s"], hangup_fds=shutdown.descriptors()
         ) as run:
@@ -139,7 +142,7 @@ def _quietly(channel: Channel, code: int, reason: str) -> None:
 
 def _first(channel: Channel) -> dict[str, Any]:
     """The first message without its type: what is to be run."""
-    until = time.monotonic() + READING_S
+    began = time.monotonic()
     while True:
         for kind, content in () if channel.is_full else channel.messages():
             found = _start(content) if kind == TEXT else {}
@@ -147,8 +150,9 @@ def _first(channel: Channel) -> dict[str, Any]:
                 raise Broken(BAD_MESSAGE, "the first message is start")
             channel.receiver.most = INPUT_MAX
             return found
-        if time.monotonic() > until:
-            raise EngineTimeout(f"no command came within {READING_S} seconds")
+        within_s = READING_S if channel.was_read else PIPED_START_S
+        if time.monotonic() > began + within_s:
+            raise EngineTimeout(f"no command came within {within_s:.0f} seconds")
         channel.wait(select.POLLOUT if channel.is_full else select.POLLIN, 1.0)
         channel.flush()
 

@@ -1,13 +1,14 @@
 """A connection while no thread serves it: its TLS handshake, the head of its next request, its end.
 
 Nothing here waits: each step does what the bytes that have arrived allow. gunicorn's
-parser gets a head only when it is complete, so that reading one holds no thread.
+parser gets a head only when it is complete, and a small body with it, so that reading one holds no thread.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import re
 import selectors
 import socket
 import ssl
@@ -19,13 +20,15 @@ from gunicorn import http
 from gunicorn.http import errors as http_errors
 from gunicorn.workers import gthread
 
-from svc.limits import HEAD_MAX, IDLE_S, READING_S
+from svc.limits import BODY_GRACE_S, HEAD_MAX, IDLE_S, READING_S, SMALL_BODY_MAX
 from svc.web.gunicorn_worker.detach import Detached
 from svc.web.gunicorn_worker.shares import Share
 from svc.web.gunicorn_worker.tls_reads import bounded
 
 PART = 8192  # bytes of one read, as gunicorn's own
 END_OF_HEAD = b"\r\n\r\n"
+# How the body comes. The parser decides what is well-formed; this only says what to wait for.
+OF_BODY = re.compile(rb"\r\n(?:(content-length)|transfer-encoding|expect):[ \t]*([0-9]{0,12})", re.IGNORECASE)
 STOPPING_S = 1.0  # for the rest of a head, once the worker stops
 LINGER_S = 2.0  # after the response, for the client to close first
 LINGER_MAX = 64 * 1024  # bytes that are thrown away meanwhile
@@ -45,6 +48,9 @@ class Connection(gthread.TConn):
         super().__init__(cfg, sock, address, server)
         self.share = share
         self.head = bytearray()
+        self.wanted = 0  # bytes of the head with its small body; 0 while the end of the head is missing
+        self.holds_body = False  # a thread reads the body
+        self.has_whole_head_since = 0.0
         self.problem: Exception | None = None  # why gunicorn's parser is not asked
         self.detached: Detached | None = None  # its request has made it a stream
         self.descriptor = sock.fileno()  # as the poller knows it: a failed handshake closes the socket
@@ -60,6 +66,7 @@ class Connection(gthread.TConn):
         """Begin with the next request; bytes that came with the last one are its first."""
         self.sock.setblocking(False)
         self.head = bytearray(self.parser.unreader.take_buffered())
+        self.wanted, self.holds_body = 0, False
         self.since = time.monotonic()
         self.began_at = self.since if self.head else 0.0
 
@@ -111,17 +118,39 @@ class Connection(gthread.TConn):
 
     def _read_head(self) -> int:
         searched = 0
-        while self.head.find(END_OF_HEAD, searched) < 0:
+        while not self.wanted:
+            end = self.head.find(END_OF_HEAD, searched)
+            if end >= 0:
+                self.wanted = end + len(END_OF_HEAD) + self._size_of_small_body(end)
+                self.has_whole_head_since = time.monotonic()
+                break
             if len(self.head) > HEAD_MAX:
                 self.problem = _too_long(self.head)
                 return NOTHING
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
-            part = bounded(self.sock, self._receive)
-            if not part:
-                raise Ended
-            self.began_at = self.began_at or time.monotonic()
-            self.head += part
+            self._add_part()
+        while len(self.head) < self.wanted:
+            self._add_part()
         return NOTHING
+
+    def _size_of_small_body(self, end_of_head: int) -> int:
+        """The bytes to await with the head: none without a body, and of one that a thread reads."""
+        found = OF_BODY.findall(self.head, 0, end_of_head)
+        if len(found) == 1 and found[0][0] and found[0][1] and int(found[0][1]) <= SMALL_BODY_MAX:
+            return int(found[0][1])
+        self.holds_body = bool(found)
+        return 0
+
+    def lets_body_wait(self, now: float) -> bool:
+        """Whether its small body has taken so long that a thread reads the rest."""
+        return bool(self.wanted) and not self.is_ending and now > self.has_whole_head_since + BODY_GRACE_S
+
+    def _add_part(self) -> None:
+        part = bounded(self.sock, self._receive)
+        if not part:
+            raise Ended
+        self.began_at = self.began_at or time.monotonic()
+        self.head += part
 
     def _receive(self) -> bytes:
         return bytes(self.sock.recv(PART))

@@ -149,10 +149,15 @@ class FairThreads(gthread.ThreadWorker):
                 self.handle_error(None, None, conn.client, error)
             self._close(conn)
             return
-        self._watch(conn, events)
         if events == NOTHING:
-            conn.share.waiting.append(conn)
-            self._serve_waiting()
+            self._await_thread(conn)
+        else:
+            self._watch(conn, events)
+
+    def _await_thread(self, conn: Connection) -> None:
+        self._watch(conn, NOTHING)
+        conn.share.waiting.append(conn)
+        self._serve_waiting()
 
     def _watch(self, conn: Connection, events: int) -> None:
         """Have the poller watch it for that; NOTHING: no longer."""
@@ -208,7 +213,10 @@ class FairThreads(gthread.ThreadWorker):
             self.alive = False  # nobody is connected, and nothing is accepted any more
         for share in list(self.shares.of_client.values()):
             for conn in list(share.idle):
-                if conn.is_overdue(now, stopping=not self.alive):
+                if self.alive and conn.lets_body_wait(now):
+                    conn.holds_body = True
+                    self._await_thread(conn)
+                elif conn.is_overdue(now, stopping=not self.alive):
                     self._close(conn)
         for conn, deadline in list(self.reading.items()):
             if deadline <= now:
@@ -227,6 +235,7 @@ class FairThreads(gthread.ThreadWorker):
     def enqueue_req(self, conn: Connection) -> None:
         """Give a connection with a whole head a thread."""
         conn.share.running += 1
+        conn.share.bodies += conn.holds_body
         self.shares.running += 1
         super().enqueue_req(conn)
 
@@ -237,6 +246,7 @@ class FairThreads(gthread.ThreadWorker):
     def finish_request(self, conn: Connection, future: Any) -> None:
         """A thread is free again; its connection awaits the next request, or its end."""
         conn.share.running -= 1
+        conn.share.bodies -= conn.holds_body
         self.shares.running -= 1
         if conn.detached is not None:
             self._detach(conn, conn.detached)

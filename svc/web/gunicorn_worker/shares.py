@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from svc.limits import THREADS_PER_CLIENT, THREADS_RESERVED
+from svc.limits import BODIES_PER_CLIENT, THREADS_PER_CLIENT, THREADS_RESERVED
 
 RESERVED_EACH = 2  # of THREADS_RESERVED, for one client
 
@@ -19,6 +19,7 @@ class Share:
     def __init__(self, client: str) -> None:
         self.client = client
         self.running = 0
+        self.bodies = 0  # of `running`, those whose threads read a body
         self.waiting: deque[Any] = deque()
         self.idle: dict[Any, None] = {}  # the longest idle first
 
@@ -26,6 +27,14 @@ class Share:
     def connections(self) -> int:
         """All its connections."""
         return self.running + len(self.waiting) + len(self.idle)
+
+    def next(self) -> Any:
+        """The connection that waits longest and may have a thread; None without one.
+
+        Those whose bodies are to be read have BODIES_PER_CLIENT threads: the others are never behind them.
+        """
+        may_read = self.bodies < BODIES_PER_CLIENT
+        return next((one for one in self.waiting if may_read or not one.holds_body), None)
 
     def expendable(self) -> Any:
         """The connection to close first: the longest idle, else the last that waits; None without one."""
@@ -73,11 +82,13 @@ class Shares:
 
         It is of the client with the fewest threads.
         """
-        waiting = [share for share in self.of_client.values() if share.waiting]
-        share = min(waiting, key=lambda share: share.running, default=None)
+        waiting = [(share, share.next()) for share in self.of_client.values() if share.waiting]
+        candidates = [(share, one) for share, one in waiting if one is not None]
+        share, chosen = min(candidates, key=lambda found: found[0].running, default=(None, None))
         if share is None or not self.may_run(share):
             return None
-        return share.waiting.popleft()
+        share.waiting.remove(chosen)
+        return chosen
 
     def forget(self, share: Share) -> None:
         """Drop the share of a client that has no connection any more."""

@@ -59,7 +59,8 @@ def answer(sock: socket.socket) -> bytes:
 
 def waits(seconds: float) -> dict[str, float]:
     """How long the listener waits for a slow client."""
-    return {f"svc.web.gunicorn_worker.connections.{name}": seconds for name in ("READING_S", "IDLE_S")}
+    times = {"READING_S": seconds, "IDLE_S": seconds, "BODY_GRACE_S": min(seconds, 1.0) / 2}
+    return {f"svc.web.gunicorn_worker.connections.{name}": value for name, value in times.items()}
 
 
 def opened(kind: str, shared: Shared) -> Served:
@@ -211,6 +212,37 @@ def test_a_body_that_nobody_reads_does_not_hold_the_thread(server: Served, conne
     sock.sendall(GET)
     assert answer(sock).startswith(b"HTTP/1.1 200")
     assert time.monotonic() - began < 2
+
+
+def test_small_bodies_hold_no_thread(patient: Served) -> None:
+    """A login whose body comes a byte at a time held one of its client's threads for READING_S a byte."""
+    half = (
+        b"POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 40\r\n\r\n{"
+    )
+    with connecting(patient) as connect:
+        for _ in range(60):
+            connect().sendall(half)
+        for _ in range(12):
+            sock = connect()
+            began = time.monotonic()
+            sock.sendall(GET)
+            assert answer(sock).startswith(b"HTTP/1.1 200")
+            assert time.monotonic() - began < 1
+            time.sleep(0.25)  # until long after the time for a small body
+
+
+def test_a_body_in_pieces_is_read_whole(connect: Connect) -> None:
+    sock = connect()
+    sock.sendall(
+        b"POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 14\r\n\r\n"
+    )
+    for byte in b'{"surprise":1}':
+        sock.sendall(bytes([byte]))
+    found = answer(sock)
+    assert found.split()[1] in (b"403", b"422")
+    assert b"not_allowed_on_socket" in found or b"surprise" in found
 
 
 def test_silent_connections_are_taken_from_the_queue(server: Served, connect: Connect) -> None:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from svc.limits import THREADS_PER_CLIENT, WEB_THREADS
+from typing import NamedTuple
+
+from svc.limits import BODIES_PER_CLIENT, THREADS_PER_CLIENT, WEB_THREADS
 from svc.web.gunicorn_worker.shares import RESERVED_EACH, Share, Shares
+
+
+class Waiting(NamedTuple):
+    """What counts of a connection that waits for a thread."""
+
+    name: str = ""
+    holds_body: bool = False
 
 
 def with_idle(shares: Shares, client: str, count: int) -> Share:
@@ -18,7 +27,7 @@ def with_idle(shares: Shares, client: str, count: int) -> Share:
 def run_all(shares: Shares, client: str, wanted: int) -> int:
     """How many of the connections that wait get a thread."""
     share = shares.find(client)
-    share.waiting.extend(range(wanted))
+    share.waiting.extend(Waiting() for _ in range(wanted))
     began = 0
     while shares.next_waiting() is not None:
         share.running += 1
@@ -46,9 +55,23 @@ def test_the_client_with_the_fewest_threads_comes_first() -> None:
     shares = Shares(4, 100)
     busy, other = shares.find("busy"), shares.find("other")
     busy.running = shares.running = 2
-    busy.waiting.append("busy's")
-    other.waiting.append("other's")
-    assert shares.next_waiting() == "other's"
+    busy.waiting.append(Waiting("busy's"))
+    other.waiting.append(Waiting("other's"))
+    assert shares.next_waiting().name == "other's"
+
+
+def test_bodies_leave_threads_for_others_of_the_client() -> None:
+    """Twenty bodies that came a byte at a time took all threads of an address for 7 seconds."""
+    shares = Shares(WEB_THREADS, 100)
+    share = shares.find("a")
+    share.waiting.extend(Waiting("body", holds_body=True) for _ in range(60))
+    share.waiting.append(Waiting("quick"))
+    begun = []
+    while (one := shares.next_waiting()) is not None:
+        begun.append(one.name)
+        share.running += 1
+        share.bodies += one.holds_body
+    assert begun == ["body"] * BODIES_PER_CLIENT + ["quick"]
 
 
 def test_the_client_with_the_most_connections_gives_way() -> None:
