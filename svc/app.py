@@ -34,8 +34,8 @@ from svc.server.heartbeat import CHECK_S, Heartbeat
 from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING, UNUSABLE, Child, reap
 from svc.settings import Settings
 
-UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(
-    3, 9
+UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY, NETLINK = range(
+    3, 10
 )  # the order in which the supervisor passes them
 FILES = 8192  # listeners, connections, and descriptors on their way between app and agents
 PAUSE_S = 0.05
@@ -194,16 +194,18 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     certificate = None if dev else serving.certificate_paths(settings)  # the supervisor has created it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
-    def listener(name: str, fd: int, pair: int) -> Role:
+    def listener(name: str, fd: int, pair: int, netlink: int = -1) -> Role:
         heartbeat = Heartbeat()
         built = app.build(settings, None, listener=name, dev=dev)
-        served = listeners.Listener(name, fd, READY, dev, certificate if name == "tls" else None, built)
+        served = listeners.Listener(
+            name, fd, READY, dev, certificate if netlink >= 0 else None, built, netlink
+        )
 
         def run() -> None:
             helper = Helper(socket.socket(fileno=pair), name)
             listeners.serve(served, settings, helper, wake_by(event), heartbeat.beat)
 
-        descriptors = (fd, pair, READY, event, heartbeat.descriptor)
+        descriptors = (fd, pair, READY, event, heartbeat.descriptor, netlink)
         return Role(name, config["roles"][name], descriptors, run, heartbeat)
 
     def work() -> None:
@@ -212,7 +214,7 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
 
     return [
         listener("unix", UNIX, HELPER_UNIX),
-        listener("tls", TLS, HELPER_TLS),
+        listener("tls", TLS, HELPER_TLS, NETLINK),
         Role("worker", config["roles"]["worker"], (HELPER_WORKER, event), work),
     ]
 

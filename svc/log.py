@@ -65,7 +65,7 @@ class _Budget:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.left, self.refilled_at = float(BURST), time.monotonic()
-        self.left_out, self.told_at = 0, 0.0
+        self.left_out, self.reported_at = 0, 0.0
 
     def take(self, size: int, kept: int) -> int:
         """Spend them, unless less than `kept` would be left: -1 then, for a line that is left out.
@@ -80,9 +80,9 @@ class _Budget:
                 self.left_out += 1
                 return -1
             self.left -= size
-            if not self.left_out or now < self.told_at + 1:
+            if not self.left_out or now < self.reported_at + 1:
                 return 0
-            left_out, self.left_out, self.told_at = self.left_out, 0, now
+            left_out, self.left_out, self.reported_at = self.left_out, 0, now
             return left_out
 
 

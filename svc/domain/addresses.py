@@ -13,7 +13,7 @@ def client_of(address: str) -> str:
 
     The loopback addresses (127.0.0.0/8, ::1) are one, since each user of the host has all of
     them. An IPv4 address is one, also in its IPv6 mapping; an IPv6 address counts with its /48.
-    Anything else, as the empty address of the host socket, stands for itself.
+    Anything else, as the empty address of the host socket and a client of this function, stands for itself.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])

@@ -26,7 +26,7 @@ _of_address: Counter[str] = Counter()
 @contextmanager
 def counted(caller: Caller) -> Iterator[None]:
     """Count the block as one long call of the caller; raises TooManyRequests at a limit."""
-    client = addresses.client_of(caller.address)
+    client = caller.client or addresses.client_of(caller.address)
     with _lock:
         if _running[caller.user_id] >= LONG_CALLS_PER_USER:
             raise TooManyRequests(

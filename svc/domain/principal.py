@@ -26,6 +26,7 @@ class Caller:
     `hangup_fd` is the connection to poll during a long call. `credential` is the id
     of the session or token, empty on the host socket. The caller of a token is
     never a superuser, whoever owns the token; `scopes` are the token's additional ones.
+    `client` is who the connection counts as beside others, where the address does not tell.
     The calls of a `patient` caller wait for a place among the user's calls instead of being refused.
     """
 
@@ -42,6 +43,7 @@ class Caller:
     credential: str = ""
     scopes: frozenset[str] = frozenset()
     patient: bool = False
+    client: str = ""
 
     @property
     def administers(self) -> bool:

@@ -13,6 +13,7 @@ import stat
 
 from svc.db.owner import repair_command
 from svc.errors import HostRefused
+from svc_helper.wire import sock_diag
 
 BACKLOG = 256
 SO_PASSRIGHTS = 83  # Linux 6.16; accepted sockets have it from the listener
@@ -86,3 +87,14 @@ def tcp_listener(host: str, port: int) -> socket.socket:
         raise HostRefused(
             f"cannot listen on port {port}: {error.strerror}", hint=f"ss -ltnp 'sport = :{port}'"
         ) from None
+
+
+def netlink() -> int:
+    """A descriptor that tells whose a loopback connection is; of /dev/null where the kernel has none.
+
+    The app has a network namespace of its own, in which it could ask about nothing.
+    """
+    try:
+        return sock_diag.connected().detach()
+    except OSError:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

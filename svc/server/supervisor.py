@@ -60,6 +60,7 @@ class Supervisor:
         self.unix = children.move_high(listeners.unix_listener(settings.socket).detach())
         host = settings.host or ("127.0.0.1" if dev else "")
         self.tcp = children.move_high(listeners.tcp_listener(host, settings.port).detach())
+        self.netlink = children.move_high(listeners.netlink())
         self.output = of_supervisor()
         self.app_ends: list[int] = []
         self.helper_ends: list[int] = []
@@ -115,7 +116,7 @@ class Supervisor:
             "separate": self.accounts.separate,
             "request_code": self.request_code,
         }
-        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
+        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write, self.netlink]
         command = children.isolated("svc.app", "--config", json.dumps(config))
         command = children.as_app(self.accounts, command)
         if not self.accounts.separate:

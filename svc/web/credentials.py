@@ -19,7 +19,7 @@ from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticat
 from svc.helper.helper import Helper
 from svc.limits import TOKEN_FAILURES_MAX
 from svc.web import host_header
-from svc.web.gunicorn_worker import connection
+from svc.web.gunicorn_worker import client, connection
 
 COOKIE = "__Host-svc"  # the prefix: browsers accept it over HTTPS only, for this host, for all paths
 HEADER = "X-Svc-Session"
@@ -70,7 +70,7 @@ def by_token(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | N
     well_formed = scheme.lower() == "bearer" and tokens.well_formed(untrusted)
     found = tokens.user_of(untrusted, address) if well_formed else None
     if found is None:
-        raise _wrong_tokens.refusal(address)
+        raise wrong_credential(environ)
     return caller_of("pat", found, environ, helper, rid)
 
 
@@ -97,13 +97,14 @@ def caller_of(
         helper=helper,
         hangup_fd=connection(environ).fileno(),
         credential=credential,
+        client=client_of(environ),
         scopes=tokens.scopes_of(credential) if kind == "pat" else frozenset(),
     )
 
 
 def wrong_credential(environ: Mapping[str, Any]) -> Unauthenticated | TooManyRequests:
-    """The error for a wrong token or ticket, which is counted by address."""
-    return _wrong_tokens.refusal(address_of(environ))
+    """The error for a wrong token or ticket, which is counted by client."""
+    return _wrong_tokens.refusal(client_of(environ))
 
 
 def require_same_site(environ: Mapping[str, Any]) -> None:
@@ -148,6 +149,11 @@ def address_of(environ: Mapping[str, Any]) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
+def client_of(environ: Mapping[str, Any]) -> str:
+    """Who the request counts as beside others: a user of this host, else whom its address stands for."""
+    return client(environ) or addresses.client_of(address_of(environ))
+
+
 def set_cookie(response: Response, value: str) -> Response:
     """Set the session cookie, which lasts until the browser closes."""
     response.set_cookie(COOKIE, value, path="/", secure=True, httponly=True, samesite="Strict")
@@ -171,11 +177,11 @@ def _unauthenticated() -> Unauthenticated:
 
 
 class _WrongTokens:
-    """Wrong tokens by address in the last minute; in memory, for this listener alone."""
+    """Wrong tokens by client in the last minute; in memory, for this listener alone."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.counts: dict[str, tuple[float, int]] = {}  # address -> start of its minute, count
+        self.counts: dict[str, tuple[float, int]] = {}  # client -> start of its minute, count
 
     def refusal(self, address: str) -> Unauthenticated | TooManyRequests:
         """Count one wrong token; returns the error to raise."""

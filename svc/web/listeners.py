@@ -26,7 +26,7 @@ from svc.log import log
 from svc.settings import Settings
 from svc.tls.certificates import Certificate
 from svc.web.app import begin
-from svc.web.gunicorn_worker.clients import Uids
+from svc.web.gunicorn_worker.clients import SocketOwners, Uids
 from svc.web.gunicorn_worker.fair_worker import FairThreads, serve_alone
 
 # Forward secrecy and authenticated encryption alone, as all suites of TLS 1.3 (which this does not select)
@@ -42,6 +42,7 @@ class Listener(NamedTuple):
     dev: bool
     certificate: Certificate | None
     app: Flask  # built before the fork
+    netlink: int = -1  # of the host's network namespace, which tells whose a loopback connection is
 
 
 class _Lines(logging.Handler):
@@ -138,6 +139,8 @@ def serve(
     listening = socket.socket(fileno=listener.fd)
     if listening.family != socket.AF_UNIX:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
+    if listener.netlink >= 0:
+        FairThreads.uids_of_clients = SocketOwners(socket.socket(fileno=listener.netlink))
     FairThreads.uids = Uids(os.path.join(settings.state_dir, "enrolled"))
     try:
         serve_alone(_Gunicorn(listener.app, _options(listener, settings, ready)), listening, beat)

@@ -4,10 +4,8 @@ Owner, the owner's subordinate ids and root are accepted: the client is a proces
 of the owner's, of the owner's containers, or of one that may act for the owner
 anyway (sshd connects for `ssh -L` as the user who has logged in).
 
-Everything unclear is refused. The kernel answers a query for a socket that is gone with
-uid 0 (TIME_WAIT, or orphaned: before Linux 6.17), or with another socket that
-listens on the client's address. So the client's socket must exist (an inode), be
-connected to ours, and ours must still be connected after the reply: until then
+Everything unclear is refused. The client's socket must exist and be connected to ours
+(svc_helper.wire.sock_diag), and ours must still be connected after the reply: until then
 nobody else can have the client's address and port.
 """
 
@@ -18,23 +16,12 @@ import struct
 from contextlib import suppress
 
 from svc_helper.agent.calls import Failure
+from svc_helper.wire import sock_diag
 
-_NETLINK_SOCK_DIAG = 4
-_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY: the type of the query and of its reply
-_REQUEST = 1  # NLM_F_REQUEST
 _LOOPBACK = "127.0.0.1"
 _SELF_S = 1.0  # for a connection to itself, which takes microseconds
-_NO_COOKIE = b"\xff" * 8
-# struct nlmsghdr, then inet_diag_req_v2 up to its states; then both have struct inet_diag_sockid:
-_QUERY = struct.Struct("=IHHII BBBBI")
-_IDS = struct.Struct("!HH16s16s")  # both ports, both addresses, the client's first; then interface, cookie
-# nlmsghdr, then family, state, timer, retransmissions; the ids; expires, both queues, uid, inode
-_REPLY = struct.Struct("=IHHII BBBB 48s IIIII")
-_REPLY_MAX = 1024
-_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, _CLOSE_WAIT = 1, 4, 5, 8
-_CONNECTED = (_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2)  # a client may have finished sending, but we have not
+_ESTABLISHED, _CLOSE_WAIT = 1, 8
 _OURS = (_ESTABLISHED, _CLOSE_WAIT)
-_MAPPED = bytes(10) + b"\xff\xff"  # before the IPv4 address of a client's IPv6 socket
 _NOBODY = 65534  # also read for an id that has no name in this user namespace
 _RANGES_MAX = 64 * 1024  # bytes of a uid_map
 
@@ -94,34 +81,10 @@ class Clients:
 
     def _ask(self, client: tuple[str, int], ours: tuple[str, int]) -> int | None:
         """The uid of the socket that is connected from `client` to us; None without one. Raises OSError."""
-        netlink = self._netlink
-        if netlink is None:
-            kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-            netlink = self._netlink = socket.socket(socket.AF_NETLINK, kind, _NETLINK_SOCK_DIAG)
-            netlink.connect((0, 0))  # replies of the kernel only
+        if self._netlink is None:
+            self._netlink = sock_diag.connected()
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        source, target = socket.inet_aton(client[0]), socket.inet_aton(ours[0])
-        ids = _IDS.pack(client[1], ours[1], source.ljust(16, b"\0"), target.ljust(16, b"\0"))
-        size = _QUERY.size + _IDS.size + 4 + len(_NO_COOKIE)
-        head = (size, _BY_FAMILY, _REQUEST, self._sequence, 0)
-        query = _QUERY.pack(*head, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
-        netlink.send(query + ids + bytes(4) + _NO_COOKIE)
-        reply = netlink.recv(_REPLY_MAX, socket.MSG_DONTWAIT)  # it is there when send() returns
-        return self._uid_of(reply, client[1], ours[1], source, target)
-
-    def _uid_of(self, reply: bytes, sport: int, dport: int, source: bytes, target: bytes) -> int | None:
-        _, kind, _, sequence, _ = struct.unpack_from("=IHHII", reply)
-        if sequence != self._sequence:
-            raise OSError("a reply to another query")
-        if kind != _BY_FAMILY:  # an error: no such socket
-            return None
-        *_, family, state, _, _, ids, _, _, _, uid, inode = _REPLY.unpack_from(reply)
-        if family == socket.AF_INET6:
-            source, target = _MAPPED + source, _MAPPED + target
-        expected = _IDS.pack(sport, dport, source.ljust(16, b"\0"), target.ljust(16, b"\0"))
-        if state not in _CONNECTED or not inode or ids[: _IDS.size] != expected:
-            return None
-        return int(uid)
+        return sock_diag.ask(self._netlink, self._sequence, client, ours)
 
     def close(self) -> None:
         """Close the netlink socket; the next query opens another one."""

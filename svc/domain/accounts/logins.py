@@ -44,10 +44,20 @@ class Place(NamedTuple):
     browser: str
 
 
-def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str, browser: str = "") -> Login:
+def log_in(
+    name: str,
+    password: str,
+    *,
+    address: str,
+    helper: Helper,
+    rid: str,
+    browser: str = "",
+    client: str = "",
+) -> Login:
     """Verify the password and begin a session.
 
-    The order is throttle, one hash (a dummy for unknown names), account status.
+    The order is throttle, one hash (a dummy for unknown names), account status. Attempts are counted
+    for the `client`, or for that of the address.
     Raises TooManyRequests (also when too many logins wait for a hash),
     Unauthenticated (with one message for a wrong name, a wrong password and no
     password), and only for the right password AccountDisabled, AccountIncomplete,
@@ -55,7 +65,7 @@ def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str, 
     an earlier format are replaced. Every attempt that was hashed is audited.
     """
     user = users.find(name)  # read first: failed_logins without this attempt
-    right = _attempt(user, name, password, address)
+    right = _attempt(user, name, password, client or address)
     try:
         if user is None or not right:
             raise Unauthenticated(WRONG)
@@ -118,21 +128,21 @@ def _is_present(user: Account, password: str) -> bool:
     return right
 
 
-def _attempt(user: Account | None, name: str, password: str, address: str) -> bool:
+def _attempt(user: Account | None, name: str, password: str, client: str) -> bool:
     """Whether the password is right. Counts the attempt first, and always takes as long.
 
     After LOGIN_FAILURES_IN_A_ROW no password is right until the account is unlocked on the host,
     except where its user has logged in before.
     """
-    is_known = throttle.enter(name, address)
+    is_known = throttle.enter(name, client)
     is_open = user is not None and (is_known or user.failed_logins < LOGIN_FAILURES_IN_A_ROW)
     try:
         right = hashing.verify(password, user.password_hash if user is not None and is_open else None)
     except TooManyRequests:
-        throttle.withdraw(name, address, is_known)  # refused before hashing: not a failure
+        throttle.withdraw(name, client, is_known)  # refused before hashing: not a failure
         raise
     if right:
-        throttle.forgive(name, address, is_known)
+        throttle.forgive(name, client, is_known)
     return right
 
 

@@ -46,6 +46,7 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
         body["username"],
         body["password"],
         address=credentials.address_of(request.environ),
+        client=credentials.client_of(request.environ),
         helper=current_app.extensions["svc"]["helper"],
         rid=g.rid,
         browser=browsers.name_of(request.headers.get("User-Agent", "")),

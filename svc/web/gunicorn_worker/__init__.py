@@ -26,13 +26,26 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gunicorn.http.errors import ParseException as MalformedBody
 
-__all__ = ["MalformedBody", "connection"]
+__all__ = ["MalformedBody", "client", "connection", "note_client"]
+
+_clients: WeakKeyDictionary[socket.socket, str] = WeakKeyDictionary()
 
 
 def connection(environ: Mapping[str, Any]) -> socket.socket:
     """The accepted connection of a request."""
     sock: socket.socket = environ["gunicorn.socket"]
     return sock
+
+
+def note_client(sock: socket.socket, name: str) -> None:
+    """Note which client a connection counts as (svc.web.gunicorn_worker.shares)."""
+    _clients[sock] = name
+
+
+def client(environ: Mapping[str, Any]) -> str:
+    """The client that the connection of a request counts as; empty where nobody has noted one."""
+    return _clients.get(connection(environ), "")

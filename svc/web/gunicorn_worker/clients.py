@@ -1,4 +1,4 @@
-"""Which Linux users count as one client of the host socket.
+"""Which Linux users count as one client of the host socket, and of the TLS listener by loopback.
 
 A user counts together with the user's subordinate uids, and all uids without account
 count together: whoever makes up many uids is still one client. Nothing is authenticated here.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import bisect
 import os
 import re
+import socket
+import struct
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from svc.limits import USER_NAME
+from svc_helper.wire import sock_diag
 
 STRANGERS = "without account"
 CHECK_S = 1.0  # between two checks whether a file has changed
@@ -69,6 +72,33 @@ class Uids:
             for owner, first, count in _RANGE.findall(subuid)
             if owner in owners
         )
+
+
+class SocketOwners:
+    """Tells the uid at the other end of a loopback connection: of a user, or of sshd's child for `ssh -L`."""
+
+    def __init__(self, netlink: socket.socket) -> None:
+        """`netlink` belongs to the host's network namespace, in which this process has no other socket."""
+        self.netlink = netlink
+        self.sequence = 0
+
+    def uid_of(self, client: tuple[Any, ...], ours: tuple[Any, ...]) -> int | None:
+        """The uid of the client's socket; None where the kernel does not tell."""
+        self.sequence = (self.sequence + 1) & 0xFFFFFFFF
+        try:
+            while self.netlink.recv(1024, socket.MSG_DONTWAIT):
+                """A reply that came late would be taken for this one."""
+        except OSError:
+            pass
+        try:
+            return sock_diag.ask(self.netlink, self.sequence, _plain(client), _plain(ours))
+        except (OSError, ValueError, struct.error):
+            return None
+
+
+def _plain(address: tuple[Any, ...]) -> sock_diag.Address:
+    """Address and port; IPv4 never as IPv6."""
+    return str(address[0]).partition("%")[0].removeprefix("::ffff:"), int(address[1])
 
 
 def _version(path: str) -> tuple[int, int, int] | None:

@@ -48,7 +48,7 @@ class Connection(gthread.TConn):
         super().__init__(cfg, sock, address, server)
         self.share = share
         self.head = bytearray()
-        self.wanted = 0  # bytes of the head with its small body; 0 while the end of the head is missing
+        self.request_size = 0  # bytes of the head with its small body; 0 while the end of the head is missing
         self.holds_body = False  # a thread reads the body
         self.has_whole_head_since = 0.0
         self.problem: Exception | None = None  # why gunicorn's parser is not asked
@@ -66,7 +66,7 @@ class Connection(gthread.TConn):
         """Begin with the next request; bytes that came with the last one are its first."""
         self.sock.setblocking(False)
         self.head = bytearray(self.parser.unreader.take_buffered())
-        self.wanted, self.holds_body = 0, False
+        self.request_size, self.holds_body = 0, False
         self.since = time.monotonic()
         self.began_at = self.since if self.head else 0.0
 
@@ -118,10 +118,10 @@ class Connection(gthread.TConn):
 
     def _read_head(self) -> int:
         searched = 0
-        while not self.wanted:
+        while not self.request_size:
             end = self.head.find(END_OF_HEAD, searched)
             if end >= 0:
-                self.wanted = end + len(END_OF_HEAD) + self._size_of_small_body(end)
+                self.request_size = end + len(END_OF_HEAD) + self._size_of_small_body(end)
                 self.has_whole_head_since = time.monotonic()
                 break
             if len(self.head) > HEAD_MAX:
@@ -129,7 +129,7 @@ class Connection(gthread.TConn):
                 return NOTHING
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
             self._add_part()
-        while len(self.head) < self.wanted:
+        while len(self.head) < self.request_size:
             self._add_part()
         return NOTHING
 
@@ -143,7 +143,9 @@ class Connection(gthread.TConn):
 
     def lets_body_wait(self, now: float) -> bool:
         """Whether its small body has taken so long that a thread reads the rest."""
-        return bool(self.wanted) and not self.is_ending and now > self.has_whole_head_since + BODY_GRACE_S
+        return (
+            bool(self.request_size) and not self.is_ending and now > self.has_whole_head_since + BODY_GRACE_S
+        )
 
     def _add_part(self) -> None:
         part = bounded(self.sock, self._receive)

@@ -32,8 +32,8 @@ from svc.domain import addresses
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.log import Counted
 from svc.web.caller import new_request_id, peer_uid
-from svc.web.gunicorn_worker import descriptors, detach, malformed, responses, shutdown
-from svc.web.gunicorn_worker.clients import Uids
+from svc.web.gunicorn_worker import descriptors, detach, malformed, note_client, responses, shutdown
+from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
 from svc.web.gunicorn_worker.renewal import Renewal
 from svc.web.gunicorn_worker.shares import Share, Shares
@@ -58,7 +58,8 @@ class FairThreads(gthread.ThreadWorker):
     The main thread alone uses the shares; all threads write `reading`.
     """
 
-    uids: Uids | None = None  # set before there is a worker
+    uids: Uids | None = None  # set before there is a worker, both
+    uids_of_clients: SocketOwners | None = None  # tells the users of this host apart, who come by loopback
     alive: bool  # gunicorn's: false ends the loop
     beat: Callable[[], None] | None = None  # tells whoever watches the process that its main thread works
 
@@ -118,9 +119,16 @@ class FairThreads(gthread.ThreadWorker):
 
     def _client_of(self, sock: socket.socket, address: Any) -> str:
         """The client of a connection; never used to authenticate. Raises OSError."""
-        if sock.family != socket.AF_UNIX:
-            return addresses.client_of(address[0])
-        uid = peer_uid(sock)
+        if sock.family == socket.AF_UNIX:
+            return self._client_of_uid(peer_uid(sock))
+        client = addresses.client_of(address[0])
+        if client != addresses.LOOPBACK or self.uids_of_clients is None:
+            return client
+        uid = self.uids_of_clients.uid_of(address, sock.getsockname())
+        user = STRANGERS if uid is None else self._client_of_uid(uid)
+        return client if user == STRANGERS else f"{client} {user}"
+
+    def _client_of_uid(self, uid: int) -> str:
         return self.uids.client_of(uid) if self.uids else f"uid {uid}"
 
     def _admit(self, conn: Connection) -> None:
@@ -294,6 +302,7 @@ class FairThreads(gthread.ThreadWorker):
     def handle_request(self, req: Any, conn: Connection) -> Any:
         """Serve a request whose head has been parsed; each part of both bodies has a timeout."""
         conn.open_body()
+        note_client(conn.sock, conn.share.client)
         _limit_sending(conn.sock)
         read = req.body.read
 

@@ -43,7 +43,7 @@ class Place:
 
 def take(caller: Caller) -> Place:
     """A place for one more stream of the caller; raises TooManyRequests at a limit."""
-    client = addresses.client_of(caller.address)
+    client = caller.client or addresses.client_of(caller.address)
     with _lock:
         if _of_user[caller.user_id] >= STREAMS_PER_USER:
             raise TooManyRequests(

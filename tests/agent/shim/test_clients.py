@@ -159,7 +159,7 @@ def test_uids(listener: socket.socket, uid: int, accepted: bool) -> None:
 
 def test_a_kernel_that_does_not_tell(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     clients.require()
-    monkeypatch.setattr("svc_helper.shim.clients._NETLINK_SOCK_DIAG", 31)  # no such protocol
+    monkeypatch.setattr("svc_helper.wire.sock_diag._NETLINK_SOCK_DIAG", 31)  # no such protocol
     clients.require()  # it was found out before
     deaf = Clients(os.getuid(), ())
     with pytest.raises(Failure, match="modprobe tcp_diag"):

@@ -10,6 +10,7 @@ import pwd
 import socket
 import ssl
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,15 +37,21 @@ class Answer(NamedTuple):
 
 def connect(path: str, user: str) -> socket.socket:
     """A connection to the host socket as that Linux user."""
-    uid = pwd.getpwnam(user).pw_uid
     sock = socket.socket(socket.AF_UNIX)
     sock.settimeout(30)
-    _become(uid)
-    try:
+    with becoming(user):
         sock.connect(path)
+    return sock
+
+
+@contextlib.contextmanager
+def becoming(user: str) -> Iterator[None]:
+    """The block as that Linux user, whose are the sockets that it makes."""
+    _become(pwd.getpwnam(user).pw_uid)
+    try:
+        yield
     finally:
         _become(0)
-    return sock
 
 
 def _become(uid: int) -> None:
@@ -53,12 +60,12 @@ def _become(uid: int) -> None:
         raise OSError(ctypes.get_errno(), "setresuid")
 
 
-def connect_tls(port: int) -> ssl.SSLSocket:
-    """A connection to the TLS listener."""
+def connect_tls(port: int, sock: socket.socket | None = None) -> ssl.SSLSocket:
+    """A connection to the TLS listener, over a connected socket if there is one."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    sock = sock or socket.create_connection(("127.0.0.1", port), timeout=30)
     return context.wrap_socket(sock, server_hostname="localhost")
 
 

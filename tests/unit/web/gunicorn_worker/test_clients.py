@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from svc.web.gunicorn_worker import clients
-from svc.web.gunicorn_worker.clients import STRANGERS, Uids
+from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids
+from svc_helper.wire import sock_diag
 
 SUBUID = "demo:100000:65536\n1002:300000:65536\nnobodys:500000:65536\ndemo:900000:10\nbroken:line\n:::\n"
 
@@ -55,3 +58,41 @@ def test_without_files_the_service_itself_and_root_are_known(tmp_path: Path) -> 
     uids = Uids(str(tmp_path / "none"), str(tmp_path / "neither"))
     me = os.geteuid()
     assert (uids.client_of(me), uids.client_of(me + 1)) == (f"uid {me}", STRANGERS)
+
+
+@pytest.fixture
+def owners() -> Iterator[SocketOwners]:
+    """As the TLS listener has it."""
+    with sock_diag.connected() as netlink:
+        yield SocketOwners(netlink)
+
+
+@pytest.mark.parametrize(("host", "peer"), [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1"), ("", "::1")])
+def test_a_loopback_connection_tells_its_user(owners: SocketOwners, host: str, peer: str) -> None:
+    family = socket.AF_INET if host else socket.AF_INET6
+    with socket.create_server((host, 0), family=family, dualstack_ipv6=not host) as listener:
+        client = socket.create_connection((peer, listener.getsockname()[1]))
+        accepted, address = listener.accept()
+        with accepted:
+            assert owners.uid_of(address, accepted.getsockname()) == os.getuid()
+            assert owners.uid_of((address[0], 1), accepted.getsockname()) is None
+            client.close()
+            assert owners.uid_of(address, accepted.getsockname()) is None
+
+
+def test_a_late_reply_is_not_taken_for_the_next(owners: SocketOwners) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        addresses = accepted.getpeername(), accepted.getsockname()
+        owners.netlink.send(sock_diag.query(99, *addresses))
+        assert owners.uid_of(*addresses) == os.getuid()
+
+
+def test_without_the_protocol_nobody_is_told_apart() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours:
+        assert SocketOwners(ours).uid_of(("127.0.0.1", 1), ("127.0.0.1", 2)) is None

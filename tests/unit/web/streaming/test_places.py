@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from unit.streaming import CALLER
 
@@ -30,5 +32,6 @@ def test_places_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     taken.append(places.take(other))
     with pytest.raises(TooManyRequests):
         places.take(other)
+    taken.append(places.take(replace(other, client="loopback uid 1002")))  # told apart behind one address
     for place in taken:
         place.release()
