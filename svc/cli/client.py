@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from svc.cli.output import Column
 
 FREE_WAIT_S, FREE_RETRY_S = 60, 0.5  # for the end of another request, as long as a start may last
+BODY = "the body "  # begins the message about a request's JSON
+BOM = b"\xef\xbb\xbf"
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 
 
@@ -44,6 +46,9 @@ def checked(args: Arguments, answer: transport.Answer) -> transport.Answer:
     if answer.ok:
         return answer
     error = answer.error()
+    path = getattr(args, "file", None)
+    if isinstance(path, str) and error.message.startswith(BODY):  # which the caller has as a file
+        error.message = f"{'standard input' if path == '-' else path} {error.message.removeprefix(BODY)}"
     if args.json:
         show_raw(answer)
     raise error
@@ -186,6 +191,11 @@ def query(**values: object) -> str:
     """`?name=value&...` of the values that are not None; empty if all are."""
     pairs = [f"{name}={quote(str(value))}" for name, value in values.items() if value is not None]
     return "?" + "&".join(pairs) if pairs else ""
+
+
+def read_document(path: str, most: int = DOCUMENT_BODY_MAX) -> bytes:
+    """The JSON in a file, without the mark at its begin with which editors of Windows write; as read_file."""
+    return read_file(path, most).removeprefix(BOM)
 
 
 def read_file(path: str, most: int = DOCUMENT_BODY_MAX) -> bytes:

@@ -47,7 +47,8 @@ def load_object(
         if b"\\u" in untrusted and not lone_surrogates:  # a lone surrogate can only be written as an escape
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise Malformed(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        why = error.msg.removesuffix(" at")  # "Invalid control character at"
+        raise Malformed(f"is not JSON: {why} at line {error.lineno} column {error.colno}") from None
     except UnicodeDecodeError:
         raise Malformed("is not UTF-8") from None
     except UnicodeEncodeError:

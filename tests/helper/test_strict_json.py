@@ -18,6 +18,8 @@ REFUSED = [
     (b'{"a": "\xc0\xb1"}', "is not UTF-8"),
     (b"", "is not JSON: Expecting value at line 1 column 1"),
     (b'{"a":\n nul}', "is not JSON: Expecting value at line 2 column 2"),
+    (b'{"a": "\n"}', "is not JSON: Invalid control character at line 1 column 8"),
+    (b'{"a": "b', "is not JSON: Unterminated string starting at line 1 column 7"),
     (b"{} {}", "is not JSON: Extra data at line 1 column 4"),
     (b"[]", "is not a JSON object"),
     (b"null", "is not a JSON object"),

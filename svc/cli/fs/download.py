@@ -42,8 +42,8 @@ def archive(args: Arguments) -> int:
 
     Without LOCAL-FILE it is DIRECTORY.tar.gz in the current directory; a local
     directory, --force and - as in `svc fs download`. Links are archived as links. Sockets, pipes, devices,
-    unreadable entries and other file systems are left out; their number is printed
-    at the end.
+    unreadable entries, other file systems and paths of more than 3,839 bytes are left
+    out; their number is printed at the end.
     """
     root, _, path = args.directory.partition("/")
     name = f"{path.rpartition('/')[2] or root}.tar.gz"
@@ -54,8 +54,10 @@ def archive(args: Arguments) -> int:
         record = {"file": out, "size": progress.count, "members": members, "skipped": skipped}
         output.outcome(f"{out} is written ({members} members, {progress.summary()}).", ARCHIVED, record)
     if skipped not in ("", "0"):
-        kinds = "sockets, pipes, devices, unreadable entries, other file systems"
-        output.note(f"{skipped} entries of {args.directory} are left out: {kinds}")
+        kinds = "sockets, pipes, devices, unreadable entries, other file systems, and paths over 3,839 bytes"
+        entries = "1 entry" if skipped == "1" else f"{skipped} entries"
+        verb = "is" if skipped == "1" else "are"
+        output.note(f"{entries} of {args.directory} {verb} left out: {kinds}, with all below them")
     return 0
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NAMES = (".containerignore", ".dockerignore")  # the first that exists, as `podman build`
 SIZE_MAX = 1024 * 1024
+_SPECIAL = re.compile(r"[\\*?\[\]]|^[#!]")  # what a pattern takes for more than itself
 
 
 class IgnoreRules:
@@ -57,7 +58,7 @@ class IgnoreRules:
 
     def command(self, paths: list[str], why: str) -> str:
         """The shell command that leaves these out too, as a hint."""
-        quoted = " ".join(map(output.shell_quote, paths))
+        quoted = " ".join(output.shell_quote(_SPECIAL.sub(r"\\\g<0>", path)) for path in paths)
         return f"printf '\\n%s\\n' {quoted} >> {output.shell_quote(self.name)}  # {why}"
 
 

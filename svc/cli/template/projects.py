@@ -12,7 +12,7 @@ import os
 import re
 
 from svc.cli import output
-from svc.cli.client import read_file
+from svc.cli.client import read_document, read_file
 from svc.cli.template.ignore_rules import IgnoreRules
 from svc.cli.template.trees import Packed
 from svc.errors import FileRefused, UsageError
@@ -36,7 +36,7 @@ def of_arguments(args: Arguments) -> tuple[Any, int]:
     again = "svc template create --help"
     if args.file == "-" == args.dockerfile:
         raise UsageError("--file and --dockerfile cannot both be standard input", hint=again)
-    template = _object(args.file, read_file(args.file)) if args.file else {}
+    template = _object(args.file, read_document(args.file)) if args.file else {}
     source = template.get("source", {"type": "dockerfile"})
     if isinstance(source, dict) and "dockerfile" in source:
         raise UsageError(
@@ -80,7 +80,7 @@ def require_directory(path: str) -> None:
 
 
 def _unpacked_bundle(directory: str, path: str) -> tuple[Any, int]:
-    document = _object(path, read_file(path, BUNDLE_MANIFEST_MAX))
+    document = _object(path, read_document(path, BUNDLE_MANIFEST_MAX))
     document.pop("members", None)  # of the files as they were
     archive = Packed()
     _add_bytes(archive, MANIFEST, json.dumps(document).encode())

@@ -15,7 +15,17 @@ from svc.cli.arguments import (
     user,
     whole,
 )
-from svc.cli.client import ask, checked, quote, read_file, show_ended, show_list, show_outcome, show_raw
+from svc.cli.client import (
+    ask,
+    checked,
+    quote,
+    read_document,
+    read_file,
+    show_ended,
+    show_list,
+    show_outcome,
+    show_raw,
+)
 from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
 from svc.errors import BadAnswer, FileRefused, PreconditionFailed, UsageError
 from svc_helper.wire import quick_json
@@ -126,7 +136,7 @@ def create(args: Arguments) -> int:
                 "name --file, --dockerfile with --context and --name, or --example",
                 hint="svc template create --help",
             )
-        content = read_file(args.file)
+        content = read_document(args.file)
         answer = transport.request("POST", "/api/templates", content)
         if found := _find(args, answer, content):
             return show_outcome(args, found, COLUMNS, "{name} ({id}) exists already, {status}.")
@@ -187,7 +197,7 @@ def edit(args: Arguments) -> int:
     users = args.run_as or []
     if len(users) + (args.file is not None) != 1:
         raise UsageError("name one of --file and --run-as", hint="svc template edit --help")
-    patch = {"run_as": users[0]} if users else read_file(args.file)
+    patch = {"run_as": users[0]} if users else read_document(args.file)
     version = _version(args)
     answer = ask(args, "PATCH", path(args), patch, if_match=version)
     return show_change(args, answer, "{name} is now at revision {revision}")

@@ -16,13 +16,18 @@ from collections import Counter
 from svc.cli import local_files, output
 from svc.cli.template.ignore_rules import IgnoreRules
 from svc.errors import FileRefused
-from svc.limits import BUNDLE_MAX, BUNDLE_MEMBERS_MAX, BUNDLE_PATH_MAX
+from svc.limits import BUNDLE_COMPONENT_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX, BUNDLE_PATH_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import IO, Any, NoReturn
 
 NAMED_MAX, LARGEST = 5, 3  # files in one message
+OUTSTANDING = 0.1  # of all files or bytes: what has less is not worth leaving out
+NEEDED = ("Dockerfile", "Containerfile", ".dockerignore", ".containerignore")
+PREFIX = "context/"  # of each path, in the archive of a whole template
+NAME_FIELD, PREFIX_FIELD = 100, 155  # bytes of the two fields of a plain tar header that a slash joins
+TOO_LONG = "the path is too long for a build context; with shorter names of its directories it fits"
 _KINDS = {
     stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
@@ -52,7 +57,7 @@ class Packed:
         try:
             self._tar.addfile(member, content)
         except ValueError:  # of tarfile, for a name that its header does not hold
-            raise FileRefused(f"{name}: the path is too long for a build context") from None
+            raise FileRefused(f"{name}: {_unfit(name) or TOO_LONG}") from None
         except OSError as error:
             reason = error.strerror or "it became shorter while it was read"
             raise FileRefused(f"cannot read {name}: {reason}") from None
@@ -117,17 +122,20 @@ class _Scan:
         self._bytes: dict[str, int] = {}  # of the top entries
         self.files: list[tuple[str, bool]] = []
         self._refused: list[tuple[str, str]] = []
+        self._unfit: list[tuple[str, str]] = []  # paths, and why the service does not take them
         self._empty: list[str] = []
         self._visit("")
         self._require_plain()
+        self._require_fit()
         self._require_size()
         self._note_empty()
         self.files.sort()
 
     def _visit(self, below: str) -> None:
         """Note what is in a directory."""
-        if len(below) > BUNDLE_PATH_MAX:
-            raise FileRefused(f"{os.path.join(self._root, below)}: the path is too long for a build context")
+        if len(below) > BUNDLE_PATH_MAX:  # of a tree without end, nothing more is looked at
+            self._unfit.append((below, _unfit(below)))
+            return
         try:
             with os.scandir(os.path.join(self._root, below)) as entries:
                 present = sorted(entries, key=lambda entry: entry.name)
@@ -158,6 +166,8 @@ class _Scan:
         top = path.partition("/")[0]
         self._bytes[top] = self._bytes.get(top, 0) + status.st_size
         self.files.append((path, bool(status.st_mode & 0o111)))
+        if why := _unfit(path):
+            self._unfit.append((path, why))
         if len(self.files) > 100 * BUNDLE_MEMBERS_MAX:  # somebody's whole disk
             self._require_size()
 
@@ -179,6 +189,18 @@ class _Scan:
             f"{named} {verb} {what}; a build context has regular files only{way_out}", hint=hint
         )
 
+    def _require_fit(self) -> None:
+        """Raise FileRefused for names that a build context cannot have, with the way to leave them out."""
+        if not self._unfit:
+            return
+        path, why = self._unfit[0]
+        more = len(self._unfit) - 1
+        others = f" ({more} more {'file has' if more == 1 else 'files have'} such names)" if more else ""
+        paths = [path for path, _ in self._unfit[:NAMED_MAX]]
+        leaves = "leaves them out" if more else "leaves it out"
+        hint = self._rules.command(paths, leaves) if self._rules else ""
+        raise FileRefused(f"{output.visible(os.path.join(self._root, path))}: {why}{others}", hint=hint)
+
     def _require_size(self) -> None:
         size = sum(self._bytes.values())
         if len(self.files) < BUNDLE_MEMBERS_MAX and size <= BUNDLE_MAX:
@@ -186,13 +208,50 @@ class _Scan:
         many = len(self.files) >= BUNDLE_MEMBERS_MAX
         weight = Counter(path.partition("/")[0] for path, _ in self.files) if many else self._bytes
         largest = sorted(weight, key=lambda name: -weight[name])[:LARGEST]
+        if many:  # of files side by side none is to blame
+            largest = [name for name in largest if weight[name] > 1]
         sizes = [f"{weight[name]} files" if many else output.size(weight[name], True) for name in largest]
         named = ", ".join(f"{output.visible(n)} ({s})" for n, s in zip(largest, sizes, strict=True))
-        hint = self._rules.command(largest[:1], "if the build does not need it") if self._rules else ""
-        refuse_size(len(self.files), size, f"; the largest here: {named}", hint)
+        outstanding = [name for name in largest[:1] if weight[name] >= sum(weight.values()) * OUTSTANDING]
+        outstanding = [name for name in outstanding if name not in NEEDED]
+        hint = ""
+        if self._rules is not None and outstanding:
+            hint = self._rules.command(outstanding, "if the build does not need it")
+        advice = f"; the largest here: {named}" if largest else "; all are in one directory"
+        refuse_size(len(self.files), size, advice, hint)
 
     def _note_empty(self) -> None:
         if self._empty:
             more = f" and {len(self._empty) - 1} more" if len(self._empty) > 1 else ""
             path = os.path.join(self._root, self._empty[0])
             output.note(f"{path}{more}: an empty directory is no part of a build context")
+
+
+def _unfit(path: str) -> str:
+    """Why a build context cannot have a file of this path, with the way out; empty if it can."""
+    whole = PREFIX + path
+    size, name_size = len(os.fsencode(whole)), max(len(os.fsencode(part)) for part in path.split("/"))
+    if name_size > BUNDLE_COMPONENT_MAX:
+        return f"a name in a build context has at most {BUNDLE_COMPONENT_MAX} bytes, this one {name_size}"
+    if size > BUNDLE_PATH_MAX:
+        most = BUNDLE_PATH_MAX - len(PREFIX)
+        return f"a path in a build context has at most {most} bytes, this one {size - len(PREFIX)}"
+    if size > NAME_FIELD and os.fsencode(whole).find(b"/", size - NAME_FIELD - 1) > PREFIX_FIELD:
+        return TOO_LONG
+    if "\\" in path:
+        return f"a name in a build context has no backslash; {_renaming(path, path.replace(chr(92), '_'))}"
+    if not path.isascii():
+        import unicodedata
+
+        composed = unicodedata.normalize("NFC", path)
+        if composed != path:
+            return f"the name is not in Unicode's composed form (NFC); {_renaming(path, composed)}"
+    return ""
+
+
+def _renaming(path: str, fit: str) -> str:
+    """The command that gives the first unfit name of a path the one that it has in `fit`."""
+    name, other = next(
+        pair for pair in zip(path.split("/"), fit.split("/"), strict=True) if pair[0] != pair[1]
+    )
+    return f"in its directory: mv {output.shell_quote(name)} {output.shell_quote(other)}"

@@ -20,7 +20,7 @@ from svc.cli.client import (
     note_warnings,
     pages,
     query,
-    read_file,
+    read_document,
     show_list,
     show_outcome,
     show_raw,
@@ -207,7 +207,7 @@ def edit(args: Arguments) -> int:
     """
     if (args.file is None) == (args.network is None and args.command is None):
         raise UsageError("name either --file, or --command or --network", hint="svc ws edit --help")
-    patch = read_file(args.file) if args.file is not None else _patch(args)
+    patch = read_document(args.file) if args.file is not None else _patch(args)
     answer = ask(args, "PATCH", path(args), patch)
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
 

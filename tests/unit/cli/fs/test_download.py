@@ -252,6 +252,13 @@ def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:
     assert outcome.err.startswith("svc: 2 entries of work/in are left out: sockets")
 
 
+def test_a_path_that_is_too_long_is_told(service: Service, svc: Svc) -> None:
+    packs(service, b"x", skipped=1)
+    said = svc("fs", "archive", "work/in").err
+    assert said.startswith("svc: 1 entry of work/in is left out: ")
+    assert "paths over 3,839 bytes, with all below them" in said
+
+
 @pytest.mark.parametrize("end", [b"", b"100\r\nx", b"zz\r\n", b"5\r\nabcde"])
 def test_an_archive_that_breaks_off_is_no_file(service: Service, svc: Svc, end: bytes) -> None:
     packs(service, CONTENT, end=end)

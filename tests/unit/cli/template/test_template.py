@@ -88,6 +88,20 @@ def test_bad_json_is_the_server_s_refusal(service: Service, svc: Svc) -> None:
     assert svc("template", "create", "--file", "-", stdin=b"{") == (1, "", "svc: not JSON\n")
 
 
+def test_what_the_service_says_of_a_file_names_it(service: Service, svc: Svc, tmp_path: Path) -> None:
+    """ "The body" is what nobody has typed; and Notepad and PowerShell begin a file with a mark."""
+    path = tmp_path / "spec.json"
+    path.write_bytes(b'\xef\xbb\xbf{"name": "python"}')
+    service.answer("POST /api/templates", RECORD, status=201)
+    assert svc("template", "create", "--file", str(path)).code == 0
+    assert service.last.json == {"name": "python"}
+    service.refuse("PATCH /api/templates/p", 400, "invalid_json", "the body is not JSON: no comma at line 1")
+    said = svc("template", "edit", "p", "--file", str(path)).err
+    assert said == f"svc: {path} is not JSON: no comma at line 1\n"
+    outcome = svc("template", "edit", "p", "--file", "-", stdin=b"{")
+    assert outcome.err == "svc: standard input is not JSON: no comma at line 1\n"
+
+
 def test_list_for_review(service: Service, svc: Svc) -> None:
     waiting = RECORD | {"scope": "global", "status": "disabled", "source": RECIPE}
     service.answer("GET /api/admin/templates?limit=200", {"items": [waiting], "next_offset": None})

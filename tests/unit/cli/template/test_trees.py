@@ -97,10 +97,61 @@ def test_too_much_is_said_before_it_is_read(tree: Path) -> None:
         of(tree, "")
 
 
-def test_names_that_the_archive_does_not_hold(tree: Path) -> None:
-    (tree / ("n" * 101)).touch()
-    with pytest.raises(FileRefused, match="the path is too long"):
-        of(tree)
+@pytest.mark.parametrize(
+    ("path", "why", "pattern"),
+    [
+        ("n" * 101, "a name in a build context has at most 100 bytes, this one 101", "n" * 101),
+        ("d" * 101 + "/x", "a name in a build context has at most 100 bytes, this one 101", "d" * 101 + "/x"),
+        ("/".join(["d" * 99] * 2 + ["n" * 48]), "has at most 247 bytes, this one 248", ""),
+        (
+            "/".join(["d" * 60, "d" * 60, "d" * 30, "n" * 94]),
+            "with shorter names of its directories it fits",
+            "",
+        ),
+        (
+            "cafe\u0301",
+            "composed form \\(NFC\\); in its directory: mv 'cafe\u0301' caf\u00e9",
+            "'cafe\u0301'",
+        ),
+        ("re\u0301s/x", "in its directory: mv 're\u0301s' r\u00e9s", "'re\u0301s/x'"),
+        ("a\\b[1]", r"has no backslash; in its directory: mv 'a\\b\[1\]' 'a_b\[1\]'", r"'a\\b\[1\]'"),
+    ],
+)
+def test_names_that_a_build_context_cannot_have(tree: Path, path: str, why: str, pattern: str) -> None:
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).touch()
+    with pytest.raises(FileRefused, match=why) as caught:
+        of(tree, "")
+    assert caught.value.hint == f"printf '\\n%s\\n' {pattern or path} >> .dockerignore  # leaves it out"
+    line = pattern.strip("'") or path
+    assert path not in of(tree, line), "the line does what the hint says"
+
+
+def test_the_longest_name_of_a_build_context(tree: Path) -> None:
+    longest = "/".join(["d" * 97, "d" * 48, "n" * 100])
+    (tree / longest).parent.mkdir(parents=True)
+    (tree / longest).touch()
+    assert len(longest) == 247
+    assert longest in of(tree)
+
+
+def test_files_side_by_side_are_none_to_blame(tree: Path) -> None:
+    for path in (".git/HEAD", "a/b/c", "a/x.pyc"):
+        (tree / path).unlink()
+    (tree / "Dockerfile").write_text("FROM x")
+    for number in range(BUNDLE_MEMBERS_MAX):
+        (tree / f"f{number}").touch()
+    with pytest.raises(FileRefused, match="not 4098; all are in one directory") as caught:
+        of(tree, "")
+    assert caught.value.hint == ""
+
+
+def test_a_dockerfile_is_never_to_be_left_out(tree: Path) -> None:
+    with open(tree / "Dockerfile", "wb") as file:
+        file.truncate(BUNDLE_MAX + 1)
+    with pytest.raises(FileRefused, match=r"the largest here: Dockerfile") as caught:
+        of(tree, "")
+    assert caught.value.hint == ""
 
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
