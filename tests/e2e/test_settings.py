@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,14 +105,14 @@ def test_the_server_refuses_what_it_needs(configured: Configured) -> None:
     refused = configured(FAULTY, "root", "server")
     lines = refused.err.splitlines()
     assert (refused.code, lines[0], lines[-1]) == (
-        1,
+        os.EX_CONFIG,
         "svc: 3 settings are not valid",
         f"hint: sudo editor +2 {FILE}",
     )
     assert [line.replace(": ", " ", 1).strip() for line in lines[1:-1]] == [NAMED[2], NAMED[4], NAMED[6]]
     one = configured(b"\nSVC_PORT=0\nSVC_BACKUP_DIR=backups\n", "root", "server")
     assert (one.code, one.err.splitlines()) == (
-        1,
+        os.EX_CONFIG,
         [f"svc: {NAMED[2]}", f"hint: sudo editor +2 {FILE}"],
     )
     # as systemd hands it on

@@ -486,7 +486,7 @@ def pki(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_certificate_that_cannot_serve_stops_the_start(service: Service, pki: Path) -> None:
-    """`svc server` prints the error once, before it listens; exit code 1."""
+    """`svc server` prints the error once, before it listens; exit code 78, after which systemd waits."""
     with service.stopped():
         for chain, key, said in (
             ("good", "ended", "ended.key is not the key of"),
@@ -496,7 +496,7 @@ def test_a_certificate_that_cannot_serve_stops_the_start(service: Service, pki: 
         ):
             supplied = {"SVC_TLS_CERT": f"{pki}/{chain}.pem", "SVC_TLS_KEY": f"{pki}/{key}.key"}
             outcome = run("root", "server", env=service.env | supplied, timeout=20)
-            assert (outcome.code, said in outcome.err) == (1, True), outcome
+            assert (outcome.code, said in outcome.err) == (os.EX_CONFIG, True), outcome
             assert outcome.err.count("svc: SVC_TLS_CERT") == 1
             assert "hint: " in outcome.err
             assert not os.path.exists(service.env["SVC_SOCKET"])
