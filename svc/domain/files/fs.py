@@ -160,7 +160,12 @@ def move(caller: Caller, root: str, path: bytes, to: bytes, *, force: bool = Fal
     """Rename within one root; returns the new entry. Raises AlreadyThere unless `force`."""
     with audited(caller, "move", root, path, writing=True, to=f"{root}/{paths.format_path(to)}"):
         arguments = {"root": root, "path": paths.encode(path), "to": paths.encode(to), "replace": force}
-        return _changed_entry(caller, "move", caller.ask("fs.move", arguments), root, to)
+        try:
+            untrusted_reply = caller.ask("fs.move", arguments)
+        except AlreadyThere as error:
+            error.hint = _hint(error, "move", root, to)  # what is in the way, not what was to be moved
+            raise
+        return _changed_entry(caller, "move", untrusted_reply, root, to)
 
 
 def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -> dict[str, Any]:

@@ -241,6 +241,13 @@ def test_the_way_out(caller: Caller, far: FarEnd, code: str, kind: Any, path: by
     assert caught.value.hint == hint
 
 
+def test_the_way_out_of_a_move_names_what_is_in_the_way(caller: Caller, far: FarEnd) -> None:
+    far.answers["fs.move"] = "exists"
+    with pytest.raises(AlreadyThere) as caught:
+        fs.move(caller, "work", b"big.bin", b"dir")
+    assert caught.value.hint == "svc fs ls work/dir  # --force replaces a file"
+
+
 @pytest.mark.parametrize(
     ("mtime_ns", "printed"),
     [(0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
