@@ -29,6 +29,9 @@ TYPES = (
     "template.deleted", "token.created", "token.revoked", "token.expiring", "gpu.lost", "gpu.restored",
     "capacity.changed", "registries.changed",
 )  # fmt: skip
+READ_S = (
+    5  # a page asks for its session and for what it shows at once: one answer may be newer than the other
+)
 FORGOTTEN = "events_forgotten"  # the fact: the newest id that was removed for its age
 STEP = 500  # rows that one transaction removes
 DAY_S = 24 * 3600
@@ -116,6 +119,14 @@ def newest() -> int:
     """The id of the newest event ever, also of one that is no longer kept."""
     row = database.execute_sql("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row else 0
+
+
+def newest_before() -> int:
+    """The newest id READ_S ago: whoever begins to read now, and follows the events after it, misses none."""
+    row = database.execute_sql(
+        "SELECT id FROM events WHERE at <= ? ORDER BY id DESC LIMIT 1", (after(now(), -READ_S),)
+    ).fetchone()
+    return max(int(row[0]) if row else 0, forgotten())
 
 
 def forgotten() -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, g, request
 
+from svc.domain import events
 from svc.domain.accounts import browsers, logins, sessions, users
 from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
@@ -64,9 +65,9 @@ def log_out(caller: Caller, body: dict[str, Any]) -> Response:
 
 @route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())
 def session(caller: Caller) -> dict[str, Any]:
-    """The current session, and how much awaits its user's attention."""
+    """The current session, how much awaits its user's attention, and where a page begins to follow events."""
     record = {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
-    return record | {"attention": attention.counts(caller)}
+    return record | {"attention": attention.counts(caller), "events_after": events.newest_before()}
 
 
 @route(blueprint, "GET", "/auth/sessions", OWN, query=ListQuery(), answer=SESSIONS)

@@ -96,6 +96,9 @@ class SessionAnswer(SessionState):
     """The current session."""
 
     attention = fields.Nested(Attention)
+    events_after = fields.Integer(
+        metadata={"description": "Last-Event-ID with which a page that reads its lists now misses no event"}
+    )
 
 
 class LoginAnswer(SessionState):

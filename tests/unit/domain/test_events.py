@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd, caller_of, make_template, make_user, make_workspace
 
+from svc.db import facts
 from svc.db.connect import RETRY_S, database, write
 from svc.db.eventlog import acting
 from svc.db.ids import after, now
@@ -220,6 +221,19 @@ def test_old_ones_are_forgotten(ada: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert retention.forget_ended() == {"events": 2}
     make_template(ada.id, "six")
     assert events.newest() == 6  # no id is used again
+
+
+def test_where_a_reader_of_lists_begins(ada: Any) -> None:
+    """After what is a few seconds old: what came since may be in one answer and not in another."""
+    assert events.newest_before() == 0
+    for name in ("one", "two", "three"):
+        make_template(ada.id, name)
+    assert events.newest_before() == 0
+    run("UPDATE events SET at = ? WHERE id <= 2", after(now(), -events.READ_S))
+    assert events.newest_before() == 2
+    run("DELETE FROM events")
+    facts.put({events.FORGOTTEN: "3"})
+    assert events.newest_before() == 3  # not before what is forgotten, which would be a gap
 
 
 def test_others_write_while_old_ones_are_forgotten(

@@ -11,6 +11,7 @@ from unit.configuring import SECRET
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database
+from svc.domain import events
 from svc.domain.accounts import passwords, sessions, tokens, users
 from svc.domain.accounts.sessions import Secrets
 from svc.limits import LOGIN_FAILURES_MAX
@@ -82,7 +83,8 @@ def test_the_secrets_are_shown_once(listeners: Any, ada: Browser) -> None:
 
 def test_the_session_at_hand(listeners: Any, ada: Browser) -> None:
     body = listeners.ask(None, "GET", "/api/auth/session", session=ada.secrets).get_json()
-    assert set(body) == {"session", "user", "attention"}
+    assert set(body) == {"session", "user", "attention", "events_after"}
+    assert body["events_after"] == events.newest_before()
     assert body["user"] == ada.answer.get_json()["user"]
     assert body["session"] == ada.answer.get_json()["session"]
 
