@@ -25,7 +25,7 @@ def clock(host: Host) -> Iterator[Finding]:
         dates = [time.strftime("%Y-%m-%d", time.gmtime(moment)) for moment in (now, installed)]
         yield fail(CODE, f"it is {dates[0]} by the clock, and svc was installed on {dates[1]}", remedy)
     elif kernel_state() == TIME_ERROR:
-        yield warn(CODE, "it is not synchronised; tokens, certificates and the licence end by it", remedy)
+        yield warn(CODE, "the clock is not synchronised: expiry times may be wrong", remedy)
     else:
         yield ok(CODE, "synchronised")
 
