@@ -40,6 +40,9 @@ function isHidden(node) {
   });
 }
 
+// Commands after which something that somebody works with is not there any more.
+const ENDS_WORK = /^(sudo )?svc (ws (stop|restart|delete|launcher stop|port remove)|ws shell .*--close|operation cancel|image (delete|remove|prune)|template (delete|disable|context .*--remove)|fs rm|token revoke|api DELETE) /;
+
 const questions = {
   // Wait until nothing has changed for a while, or for long enough.
   settled() {
@@ -80,6 +83,9 @@ const questions = {
   primaries() {
     return all('.primary').filter(node => isSeen(node) && !node.closest('dialog') && !node.closest('.notice')).map(named);
   },
+  primaryOutOfSight() {
+    return all('.primary').filter(node => isSeen(node) && !node.closest('dialog, .notice') && isHidden(node)).map(named);
+  },
   commands() {
     return [...all('[data-cmd]').map(node => [named(node), node.dataset.cmd]), ...all('[data-line], .cmd code').filter(isSeen).map(node => [node.localName, node.textContent])];
   },
@@ -101,6 +107,42 @@ const questions = {
     const { stops: expected, seen, bad } = window.svcWalk;
     const missed = expected.filter(node => node.isConnected && !seen.includes(node) && stops().includes(node));
     return [...bad, ...missed.map(node => `Tab does not reach: ${named(node)}`)];
+  },
+  // Buttons that end somebody's work and do not open a dialog first, or send a request before it is answered.
+  async unasked() {
+    const faults = [], pressed = new Map(), fetched = window.fetch;
+    const isOpen = () => all('dialog[open]');
+    const root = isOpen().at(-1) ?? document;
+    const next = () => [...root.querySelectorAll('button')].find(node => {
+      const does = node.dataset.cmd ?? '', kind = `${node.textContent.trim().split(' ')[0]} ${node.className} ${node.closest('details') !== null}`;
+      if (!node.matches('.danger') && !ENDS_WORK.test(does)) return false;
+      if (node.closest('.ends, [data-refused], [hidden]') || node.matches('[aria-disabled], [aria-busy], [data-key=sign-out]') || (pressed.get(kind) ?? 0) >= 2) return false;
+      const key = `${named(node)} ${does}`;
+      return !pressed.has(key) && pressed.set(key, 1) && pressed.set(kind, (pressed.get(kind) ?? 0) + 1);
+    });
+    window.fetch = (url, options = {}) => { if ((options.method ?? 'GET') !== 'GET') faults.push(`sent without asking: ${options.method} ${url}`); return fetched(url, options); };
+    for (let node = next(); node; node = next()) {
+      const before = isOpen().length, what = named(node), end = performance.now() + 2000;
+      node.click();
+      while (isOpen().length <= before && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 10));
+      if (isOpen().length <= before) faults.push(`does not ask: ${what}`);
+      for (const dialog of isOpen().slice(before)) dialog.close();
+      await new Promise(resolve => setTimeout(resolve, 10));
+    }
+    window.fetch = fetched;
+    done(faults);
+  },
+  // Words that a program says where it knows nothing; in what a person or a command has written, `null` may stand.
+  holes() {
+    const said = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const isWritten = node.parentElement.closest('code, pre, .mono, .cmd, [data-line], script, noscript');
+      if (/\b(undefined|NaN)\b|\[object /.test(node.data) || (!isWritten && /\bnull\b/.test(node.data))) said.push(node.data.trim().slice(0, 80));
+    }
+    for (const node of all('body *')) for (const { name, value } of node.attributes) {
+      if (/\b(undefined|NaN)\b|\[object /.test(value) || (name !== 'data-cmd' && value === 'null')) said.push(`${name}="${value.slice(0, 60)}"`);
+    }
+    return [...said, ...all('input, textarea, select').map(node => node.value).filter(value => /\b(undefined|NaN)\b|^null$|\[object /.test(value))];
   },
   markup() {
     return [...all('[onerror], [onload], img[src="x"]').map(node => node.outerHTML.slice(0, 100)), ...(window.svcHacked ? ['a script ran'] : [])];

@@ -10,6 +10,7 @@ SESSION = {
     "session": {"id": "s-1", "address": "192.0.2.7", "browser": "Chromium on Linux"},
     "user": {"name": "ada", "display_name": "", "superuser": False},
     "attention": {"tokens_expiring": 1, "reviews_waiting": 0, "gpus_lost": 0, "operations_failed": 0},
+    "events_after": 0,
 }
 VERSION = {"version": "0.1.0", "commit": "cbb2249f00", "api": "1", "schema": 30}
 ACTIONS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def page(browser: Driver, canned: Canned) -> Iterator[Callable[..., Driver]]:
             state.signed_in,
         )
         complaints(browser)
+        canned.requests.clear()
         browser.get(f"{canned.url}{state.path}")
         find(browser, state.shows)
         ask(browser, "settled")
@@ -112,6 +114,7 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
     _keep(driver, name, "light")
     faults += [f"console: {line}" for line in complaints(driver)]
     faults += [f"no name: {node}" for node in ask(driver, "unnamed")]
+    faults += [f"says: {text!r}" for text in ask(driver, "holes")]
     primaries = ask(driver, "primaries")
     faults += [f"more than one primary: {primaries}"] if len(primaries) > 1 else []
     faults += looking.faults_of_commands(driver)
@@ -128,8 +131,12 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
         resize(driver, width, scale=scale)
         wider = ask(driver, "wider")
         faults += [f"wider than {width} px: {wider}"] if wider else []
+    if state.path.startswith("/new"):  # its button is at the end of a long form
+        resize(driver, 1366, height=650)
+        faults += [f"out of sight at 1366x650: {node}" for node in ask(driver, "primaryOutOfSight")]
     resize(driver, 1440)
     faults += looking.faults_of_focus(driver)
+    faults += ask(driver, "unasked")
     _judge(faults)
 
 
@@ -199,6 +206,35 @@ def _pages_of(path: str) -> list[str]:
     }
     nothing = [page.name for page in PAGES if not page.paths]
     return sorted(fits, key=lambda name: fits[name].count("<"))[:1] or nothing
+
+
+# Streams, what is asked for again and again while it is looked at, and one-time tickets.
+AGAIN = re.compile(r"/api/(events|tickets)$|/(monitor|terminals?|log)$|/logs/stream$")
+MOST_READINGS = 10
+
+
+def _first_states() -> dict[str, str]:
+    """For each page the first of its states, which shows it as it mostly is."""
+    found: dict[str, str] = {}
+    for name, state in STATES.items():
+        for page in _pages_of(state.path):
+            found.setdefault(page, name)
+    return found
+
+
+@pytest.mark.parametrize("name", _first_states().values())
+def test_nothing_is_read_twice(page: Callable[..., Driver], canned: Canned, name: str) -> None:
+    """Each path once, also when the stream of events is there: it begins before what was read."""
+    state = STATES[name]
+    driver = page(state, 1440, "light")
+    if not state.signed_in:
+        return
+    until(driver, lambda: canned.streams, "the stream")
+    time.sleep(0.4)
+    asked = [f"{line}?{headers['QUERY']}" for line, _, headers in canned.requests if line.startswith("GET ")]
+    asked = [line for line in asked if not AGAIN.search(line.partition("?")[0])]
+    assert not [line for line in asked if asked.count(line) > 1]
+    assert len(asked) <= MOST_READINGS, "\n".join(asked)
 
 
 def test_every_page_has_a_state() -> None:

@@ -23,7 +23,7 @@ SENTENCES = {
     89: ("grace stopped your label-tool", "Done", "a browser"),
     88: ("root, on the host, set the password of ada", "Done", "svc admin"),
     87: ("Signed in", "Done", "a browser, 10.20.4.17"),
-    86: ("Tried to sign in", "Unauthenticated", "a browser, 10.20.4.17"),
+    86: ("Tried to sign in", "Wrong password", "a browser, 10.20.4.17"),
     85: ("Moved work/a to work/b", "Done", "a browser, 10.20.4.17"),
     84: ("Tried to delete lost", "Interrupted", "a browser, 10.20.4.17"),
     83: ("Looked at files 1234 more times, counted together", "Counted", "a browser, 10.20.4.17"),

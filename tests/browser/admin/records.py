@@ -15,6 +15,7 @@ GRACE = {
     "session": records.SESSION["session"],
     "user": {"name": "grace", "display_name": "Grace Hopper", "superuser": True},
     "attention": {"tokens_expiring": 0, "reviews_waiting": 2, "gpus_lost": 1, "operations_failed": 0},
+    "events_after": 0,
 }
 
 

@@ -143,7 +143,7 @@ def test_a_page_that_could_not_be_read(audit: Driver, canned: Canned) -> None:
     """What is shown stays; the reason and another try."""
     canned.refuse(AUDIT, 422, "validation_failed", "since: use a time such as 2026-01-31T12:00:00Z")
     press(audit, "[data-key=older]")
-    says(audit, "The rows were not read. Since: use a time such as", "[data-answer] [role=alert]")
+    says(audit, "The rows were not read. since: use a time such as", "[data-answer] [role=alert]")
     says(audit, "fs.upload", "tbody")
     canned.answers[AUDIT] = records.audit()
     press(audit, "[data-answer] [data-key=retry]")

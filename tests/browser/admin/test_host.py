@@ -42,7 +42,7 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "sudo svc admin doctor --repair",
     ]
     says(browser, "see the time service of the host", panel("doctor"))
-    says(browser, "Well", panel("service"))
+    says(browser, "Healthy", panel("service"))
     says(browser, "trial, 12 days left", panel("licence"))
     says(browser, "7 of unlimited", panel("licence"))
     says(browser, "0.2.0 is out", panel("updates"))

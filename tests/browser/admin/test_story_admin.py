@@ -159,7 +159,7 @@ def test_the_audit_and_the_doctor(visit: Visit, grace: str, service: Service) ->
     as_root(service, "doctor")
     driver.get(driver.current_url.partition("/admin/")[0] + "/admin/host")
     says(driver, "fine", "[data-panel=doctor]")
-    says(driver, "Well", "[data-panel=service]")
+    says(driver, "Healthy", "[data-panel=service]")
     says(driver, "trial", "[data-panel=licence]")
     findings = must(run(grace, "api", "GET", "/api/admin/host?limit=200", env=service.env)).json()["items"]
     bad = [one["code"] for level in ("fail", "warn") for one in findings if one["level"] == level]

@@ -171,7 +171,7 @@ def test_disable_and_enable(users: Driver, canned: Canned) -> None:
     menu(users, "ada", "Disable")
     says(users, "Its sessions and tokens end at once", "dialog[open]")
     says(users, "What runs goes on: 3 workspaces", "dialog[open]")
-    assert focused(users) == "Leave it"
+    assert focused(users) == "Cancel"
     users.switch_to.active_element.send_keys(Keys.ESCAPE)
     until(users, lambda: not users.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
     assert not canned.sent("PATCH /api/users/ada")
@@ -273,6 +273,12 @@ def test_the_workspaces_of_an_account(users: Driver, canned: Canned) -> None:
 
     canned.answers["POST /api/workspaces/ws-train/stop"] = stop
     press(users, "dialog[open] [aria-label='Stop train']")
+    says(users, "Stop train of ada?", "dialog[data-ask]")
+    says(users, "ada sees that an administrator stopped it.", "dialog[data-ask]")
+    assert find(users, "dialog[data-ask] .cmd").text == "svc ws stop ws-train --owner ada"
+    assert focused(users) == "Let it run"
+    assert not canned.sent("POST /api/workspaces/ws-train/stop")
+    press(users, "dialog[data-ask] button[value=deed]")
     says(users, "stopped", "dialog[open]")
 
 

@@ -230,8 +230,80 @@ def test_an_image_that_does_not_fit_is_in_the_way(browser: Driver, pages: Canned
     why = {"fits": False, "blocked_by": "storage_full", "message": message, "hint": "svc image prune"}
     pages.answers["GET /api/templates/tpl-vllm/image/preflight"] = composer.preflight(**why)
     visit(browser, pages, "/new?template=vllm")
-    says(browser, f"This would not start. {message}.", ".notice.warn")
+    says(browser, f"This would not be created. {message}.", ".notice.warn")
     says(browser, "svc image prune", ".notice .cmd")
+
+
+def test_a_registry_that_is_not_allowed_is_in_the_way(browser: Driver, pages: Canned) -> None:
+    """Nothing could be pulled: nothing is offered that would be."""
+    message = "docker.io is not on the registry allowlist"
+    found = composer.templates()
+    for one in found:
+        one["findings"] = (
+            [{"code": "registry_not_allowed", "message": message}] if one["name"] == "vllm" else []
+        )
+    pages.answers["GET /api/templates"] = records.page(found)
+    pages.refuse(
+        "GET /api/templates/tpl-vllm/image/preflight", 403, "registry_not_allowed", message,
+        hint="svc image allowlist",
+    )  # fmt: skip
+    visit(browser, pages, "/new?template=vllm")
+    says(browser, "This would not be created. docker.io is not on the registry allowlist.", ".notice.warn")
+    says(browser, "svc image allowlist", ".notice .cmd")
+    says(browser, "Its registry is not allowed", ".pick[data-id='tpl-vllm']")
+    says(browser, "This would not be created.", "[data-go]")
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-key=go], [data-key=only]")
+
+
+def test_a_quota_of_workspaces_forbids_to_create(browser: Driver, pages: Canned) -> None:
+    """What cannot be started now can be created; what cannot be created cannot."""
+    capacity = records.capacity()
+    capacity["remaining"]["workspaces"] = 0
+    pages.answers["GET /api/workspaces/capacity"] = capacity
+    block = OVER | {"message": "your quota (lab) has 20 workspaces; you have 20"}
+    pages.answers[CHECK] = composer.checked(block, gpus=())
+    visit(browser, pages, "/new?template=vllm")
+    says(
+        browser, "This would not be created. Your quota (lab) has 20 workspaces; you have 20.", ".notice.warn"
+    )
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-key=go], [data-key=only]")
+
+
+def test_without_a_limit_nothing_is_refused(browser: Driver, pages: Canned) -> None:
+    """What the host has is said, and that it is more; not as what a quota forbids."""
+    capacity = records.capacity()
+    capacity["quota"] |= {"max_cpu": None}
+    capacity["host"] |= {"cpus": 48}
+    pages.answers["GET /api/workspaces/capacity"] = capacity
+    opened(browser, pages)
+    enter(browser, "resources.cpu_limit", "64")
+    says(browser, "108; the host has 48", "[data-meter=cpu]")
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-meter=cpu] .is-danger, [data-meter=cpu] .over")
+    assert browser.find_elements(By.CSS_SELECTOR, "[data-meter=cpu] .warn")
+
+
+def test_the_buttons_are_above_the_line(browser: Driver, pages: Canned) -> None:
+    """On the screen of a small notebook too, wherever the page is scrolled to; Enter sends the form."""
+    opened(browser, pages, size=(1366, 650))
+    script = (
+        "const box = document.querySelector('[data-key=go]').getBoundingClientRect();"
+        "return document.elementFromPoint(box.x + 5, box.y + 5)?.closest('[data-key]')?.dataset.key"
+    )
+    for where in ("0", "document.body.scrollHeight"):
+        browser.execute_script(f"scrollTo(0, {where})")
+        assert browser.execute_script(script) == "go"
+    says(browser, "Pulls the image, creates vllm-1 and starts it on a free GPU", "[data-go]")
+    find(browser, field("name")).send_keys(Keys.ENTER)
+    until(browser, lambda: pages.sent(SETUP), "the set-up")
+
+
+def test_a_port_without_a_number(browser: Driver, pages: Canned) -> None:
+    found = composer.templates()
+    for one in found:
+        one["ports"] = [{"name": "web"}]
+    pages.answers["GET /api/templates"] = records.page(found)
+    visit(browser, pages, "/new?template=vllm")
+    says(browser, "Ports: web.", ".pick[data-id='tpl-vllm']")
 
 
 def test_a_registry_that_cannot_be_asked_is_no_obstacle(browser: Driver, pages: Canned) -> None:

@@ -103,13 +103,14 @@ def test_a_start_that_is_refused(browser: Driver, pages: Canned) -> None:
     pages.refuse(START, 409, "gpu_unavailable", message, hint="svc ws stop train-7b", action=action)
     finish(pages)
     says(
-        browser, "vllm-1 is created, and was not started. Vllm-1 asks for 1 GPU and none is free.", ".notice"
+        browser, "vllm-1 is created, and was not started. vllm-1 asks for 1 GPU and none is free.", ".notice"
     )
     says(browser, "svc ws stop train-7b", ".notice .cmd")
     find(browser, ".notice a[href='/workspaces/vllm-1']")
     pages.answers[START] = records.workspace("vllm-1", "running")
     pages.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
     press(browser, ".notice [data-key=act]")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1/terminal"), "its terminal")
     assert pages.sent("POST /api/workspaces/train-7b/stop")
 
@@ -145,6 +146,8 @@ def test_cancelled(browser: Driver, pages: Canned) -> None:
     pages.answers["POST /api/operations/op-9d2mx41r/cancel"] = cancelled
     assert find(browser, "[data-key=cancel]").get_attribute("data-cmd") == "svc operation cancel op-9d2mx41r"
     press(browser, "[data-key=cancel]")
+    says(browser, "svc operation cancel op-9d2mx41r", "dialog[open] .cmd")
+    press(browser, "dialog[open] button[value=deed]")
     says(browser, "Cancelled. There is no workspace vllm-1.", ".notice")
     press(browser, "[data-key=back]")
     says(browser, "What will happen", ".a-plan")

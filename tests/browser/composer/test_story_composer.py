@@ -31,7 +31,7 @@ def sign_in(driver: Driver) -> None:
     """By keyboard alone."""
     find(driver, "[name=username]").send_keys(USER + Keys.TAB)
     driver.switch_to.active_element.send_keys(PASSWORD.strip() + Keys.ENTER)
-    says(driver, "In use")
+    says(driver, "Yours now")
 
 
 def line(driver: Driver) -> str:

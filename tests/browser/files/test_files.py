@@ -315,13 +315,28 @@ def test_replace_it_counts_for_one(browser: Driver, canned: Canned, disk: Disk) 
     until(browser, lambda: disk.content["runs/notes.md"] != b"kept", "the second to be replaced")
 
 
+def test_a_folder_is_in_the_way(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """Nothing replaces one, and a name at the beginning of a message is written as it is."""
+    disk.content |= {"runs/dir": None}
+    visit(browser, canned, "/files/work?path=runs")
+    menu(browser, "runs/7b", "rename")
+    fill(browser, "dir")
+    find(browser, "#f-name").send_keys(Keys.ENTER)
+    says(browser, "A folder of that name is there already", "dialog[open] .notice")
+    assert not browser.find_elements(By.CSS_SELECTOR, "dialog[open] [data-key=replace]")
+    canned.refuse("POST /api/fs/work/move", 404, "not_found", "dir: no such file")
+    fill(browser, "other")
+    find(browser, "#f-name").send_keys(Keys.ENTER)
+    says(browser, "dir: no such file.", "dialog[open] .notice")
+
+
 def test_remove_asks_first(browser: Driver, canned: Canned, disk: Disk) -> None:
     """What is lost is said; the focus is on what is harmless."""
     visit(browser, canned, "/files/work")
     menu(browser, "runs", "remove")
     says(browser, "The folder goes with all that is in it: 1 entry", "dialog[open]")
     says(browser, "svc fs rm work/runs --recursive --yes", "dialog[open] form > .cmd code")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
     assert set(disk.content) == set(MOCK_UP)

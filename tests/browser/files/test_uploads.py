@@ -40,7 +40,8 @@ def nothing_under_way(browser: Driver) -> Iterator[None]:
     """A page with uploads asks before it is left, which no later test expects."""
     yield
     browser.execute_script(
-        "for (const b of document.querySelectorAll('[data-key$=-Cancel], [data-key$=-Skip]')) b.click()"
+        "for (const b of document.querySelectorAll('[data-key$=-Cancel], [data-key$=-Skip]')) b.click();"
+        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=deed]')) b.click()"
     )
 
 
@@ -133,12 +134,19 @@ def test_four_at_once_and_on_to_another_folder(browser: Driver, canned: Canned, 
     assert browser.execute_script(stays) is False
 
 
+def agree_if_asked(driver: Driver) -> None:
+    """Cancel: it is asked about once something of it was sent."""
+    for button in driver.find_elements(By.CSS_SELECTOR, "dialog[open] button[value=deed]"):
+        button.click()
+
+
 def test_cancel_one_that_runs(browser: Driver, canned: Canned, disk: Disk) -> None:
     disk.held = threading.Event()
     at_work(browser, canned)
     drop(browser, "a", "b")
     until(browser, lambda: states(browser) == ["running"] * 2, "two that run")
     press(browser, "[data-upload] [data-key$=Cancel]")
+    agree_if_asked(browser)
     until(browser, lambda: states(browser) == ["running"], "one")
     disk.held.set()
     all_done(browser, 1)
@@ -340,6 +348,7 @@ def test_a_thousand_files(browser: Driver, canned: Canned, disk: Disk) -> None:
     says(browser, "and 960 more", "[data-uploads] footer")
     assert len(states(browser)) == 40
     press(browser, "[data-key=up-cancel]")
+    agree_if_asked(browser)
     until(browser, lambda: states(browser) == [], "none")
 
 

@@ -9,6 +9,7 @@ from browser.canned import Canned
 from browser.composer import records as composer
 from browser.records import GIB, ago, page
 
+NAMES = ("torch", "jupyter", "debian-tools", "my-torch", "vllm", "rstudio", "eval")
 PRUNE = "POST /api/images/prune"
 OVERVIEW = "GET /api/images/overview"
 
@@ -101,4 +102,5 @@ def serve(canned: Canned) -> None:
         OVERVIEW: overview(),
         "GET /api/images": page(images()),
         "GET /api/operations": page(operations()),
+        "GET /api/templates": page([{"id": f"tpl-{name}", "name": name, "findings": []} for name in NAMES]),
     }

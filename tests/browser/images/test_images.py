@@ -35,7 +35,7 @@ def test_as_the_mock_up_shows(browser: Driver, pages: Canned, theme: str, size: 
     visit(browser, pages, "/images", theme=theme, size=size)
     says(browser, "38.6 of 120 GiB that your images may take; 412 GiB free", "[data-disk]")
     says(browser, "needed 24.4 GiB", "[data-disk]")
-    says(browser, "unused, at least 14.2 GiB to gain", "[data-disk]")
+    says(browser, "unused, at least 14.2 GiB", "[data-disk]")
     says(browser, "your quota 81.4 GiB left", "[data-disk]")
     says(browser, "5.2 of 8.4 GiB, 95 MiB/s, about 30 s left", "tr[data-id=op-1]")
     says(browser, "step 3 of 6: RUN pip install -r requirements.txt", "tr[data-id=op-2]")
@@ -74,10 +74,10 @@ def test_prune_names_what_goes(browser: Driver, pages: Canned) -> None:
     until(browser, lambda: line_of() == "svc image prune --yes", "its command")
     press(browser, "[data-key=prune]")
     says(browser, "Remove 3 unused images?", "dialog[open]")
-    says(browser, "You gain at least 14.2 GiB", "dialog[open]")
+    says(browser, "It frees at least 14.2 GiB", "dialog[open]")
     for text in ("cuda12-2025-08", "tpl-my-torch:b785f2ff", "000000000000", "svc image prune --yes"):
         says(browser, text, "dialog[open]")
-    assert focused(browser) == "Keep them"
+    assert focused(browser) == "Cancel"
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
     assert not pages.sent(PRUNE)
@@ -120,7 +120,7 @@ def test_one_image_is_removed(
     button = f"{row(number)} [data-key=remove]"
     assert find(browser, button).get_attribute("data-cmd") == command
     press(browser, button)
-    says(browser, "you gain at least", "dialog[open]")
+    says(browser, "it frees at least", "dialog[open]")
     says(browser, command, "dialog[open] .cmd")
     pages.answers[request_] = (204, None, {})
     press(browser, "dialog[open] button[value=deed]")
@@ -163,6 +163,9 @@ def test_pull_build_and_cancel(browser: Driver, pages: Canned) -> None:
         == "svc operation cancel op-1"
     )
     press(browser, "tr[data-id=op-1] [data-key=cancel]")
+    says(browser, "Cancel the ", "dialog[open]")
+    assert not pages.sent("POST /api/operations/op-1/cancel")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: pages.sent("POST /api/operations/op-1/cancel"), "the request")
 
 
@@ -170,7 +173,6 @@ def test_live(browser: Driver, pages: Canned) -> None:
     """Bytes as they come; an end is read anew; rows stay where they are."""
     visit(browser, pages, "/images")
     says(browser, "5.2 of 8.4 GiB", "tr[data-id=op-1]")
-    until(browser, lambda: len(pages.sent(OVERVIEW)) > 1, "what is read once the stream is there")
     until(browser, lambda: pages.streams, "the stream")
     progress = {"current": 8 << 30, "total": int(8.4 * (1 << 30)), "unit": "bytes"}
     data = {"kind": "pull", "status": "running", "phase": "pulling", "progress": progress}

@@ -40,7 +40,7 @@ def test_what_it_uses(browser: Driver, canned: Canned, samples: Samples, size: A
     says(browser, "of 32 cores", "[data-charts]")
     for text in ("171", "of 256 GiB", "97 %", "and 96 %", "71.4", "of 80 GiB", "GPU 0", "GPU 1"):
         says(browser, text, "[data-charts]")
-    says(browser, "212 of no limit; the busiest", "[data-processes]")
+    says(browser, "212, no limit; the busiest", "[data-processes]")
     says(browser, "A sample every 2 s, counted by the kernel", "[data-source]")
     says(browser, "Live", "[data-stream]")
     assert pids(browser) == ["418377", "418378", "431877"]
@@ -51,9 +51,19 @@ def test_what_it_uses(browser: Driver, canned: Canned, samples: Samples, size: A
     assert line(browser) == "svc ws monitor train-7b"
     samples.tell("sample", sample(122, cpu_percent=250.0, source="proc"))
     says(browser, "2.5", "[data-charts] .big")
-    says(browser, "added up over its processes", "[data-source]")
+    says(browser, "summed over its processes", "[data-source]")
     assert overflow(browser) == 0
     assert not complaints(browser)
+
+
+def test_little_without_a_gpu(browser: Driver, canned: Canned, samples: Samples) -> None:
+    """By a unit that fits, and without columns of GPUs."""
+    visit(browser, canned, PAGE)
+    says(browser, "of 32 cores", "[data-charts]")
+    samples.tell("sample", sample(122, cpu_percent=3.0, memory_bytes=80 << 20, gpus=[]))
+    says(browser, "80 MiB", "[data-charts]")
+    says(browser, "0.03", "[data-charts] .big")
+    until(browser, lambda: "GPU" not in find(browser, "[data-processes] thead").text, "no columns of GPUs")
 
 
 def test_as_tables_and_for_how_long(browser: Driver, canned: Canned, samples: Samples) -> None:
@@ -111,7 +121,7 @@ def test_without_gpus_and_limits(browser: Driver, canned: Canned, samples: Sampl
     samples.first = [free]
     visit(browser, canned, PAGE, size=NARROW)
     says(browser, "cores, no limit", "[data-charts]")
-    says(browser, "GiB, no limit", "[data-charts]")
+    says(browser, "no limit", "[data-charts]")
     assert "GPU" not in find(browser, "[data-charts]").text
     assert find(browser, "[data-pid='9']").text.split()[1].startswith("<img")
     assert overflow(browser) == 0

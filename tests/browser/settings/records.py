@@ -76,5 +76,6 @@ def serve(canned: Canned) -> None:
             "session": sessions()[0],
             "user": {"name": "ada", "display_name": "Ada Lovelace", "superuser": False},
             "attention": attention,
+            "events_after": 0,
         },
     }

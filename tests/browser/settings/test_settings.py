@@ -67,6 +67,7 @@ def test_the_name(browser: Driver, canned: Canned) -> None:
     says(browser, "Saved", ".toasts")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, ".field-error"), "no error")
     assert canned.sent("PATCH /api/users/ada")[-1][0] == {"display_name": "Ada Lovelace's"}
+    says(browser, "Ada Lovelace's", ".side .who")  # beside the account's
     ActionChains(browser).move_to_element(find(browser, "h1")).perform()  # away from the button
     until(browser, lambda: line(browser) == "svc whoami", "the screen's own command")
 

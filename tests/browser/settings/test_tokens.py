@@ -77,7 +77,7 @@ def test_revoking(browser: Driver, canned: Canned) -> None:
     says(browser, "Revoke ci-eval?", "dialog[open]")
     says(browser, "It was last used 3 min ago from 10.20.7.88.", "dialog[open]")
     says(browser, "svc token revoke ci-eval", "dialog[open] .cmd")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
     path = f"DELETE /api/tokens/{records.tokens()[0]['id']}"
@@ -219,6 +219,8 @@ def test_ending_one(browser: Driver, canned: Canned) -> None:
     path = "/api/auth/sessions"
     answers_once(canned, f"DELETE {path}/ses-2", (204, None, {}), f"GET {path}", [this, third])
     press(browser, "[data-key=end-ses-2]")
+    says(browser, "svc api DELETE /api/auth/sessions/ses-2", "dialog[open] .cmd")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "tr[data-id=ses-2]"), "no such row")
     until(browser, lambda: focused(browser) == "End unknown browser from 10.20.4.3", "the next")
 
@@ -242,6 +244,7 @@ def test_a_session_that_could_not_be_ended(browser: Driver, canned: Canned) -> N
     visit(browser, canned, "/settings/sessions")
     canned.refuse("DELETE /api/auth/sessions/ses-3", 503, "busy", "the database is busy")
     press(browser, "[data-key=end-ses-3]")
+    press(browser, "dialog[open] button[value=deed]")
     says(browser, "unknown browser was not ended. The database is busy.", "[data-answer]")
 
 

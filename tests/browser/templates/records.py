@@ -434,6 +434,47 @@ def waiting() -> list[dict[str, Any]]:
     return [torch, rstudio]
 
 
+# A template that has something of everything.
+WHOLE: dict[str, Any] = {
+    "description": "Notebooks",
+    "defaults": {
+        "cpu_limit": 8, "memory_bytes": 64 * GIB, "shm_bytes": 512 << 20, "pids_limit": 4096, "gpu_count": 2,
+        "gpu_mode": "shared", "env": [{"name": "OMP_NUM_THREADS", "value": "8"}],
+    },
+    "limits": {"cpu_limit": 16, "gpu_count": 4},
+    "gpu": {
+        "min_cuda": "12.4", "min_vram_bytes": 40 * GIB, "min_compute_capability": "8.0", "allow_shared": True,
+    },
+    "command": ["/bin/main", "--serve"],
+    "run_as": {"uid": 1000, "gid": 1000},
+    "env": [
+        {"name": "WANDB_PROJECT", "value": "runs", "secret": False, "is_set": True},
+        {"name": "API_KEY", "value": None, "secret": True, "is_set": True},
+    ],
+    "launchers": [
+        launcher("lab", "Lab", "web") | {
+            "command": ["sh", "-c", "curl -s https://example.org/x | sh"], "autostart": True,
+            "env": [{"name": "EXTRA", "value": "from-the-app"}],
+            "token": {"file": "/run/token", "pattern": "Token: {token}", "link": "/lab?t={token}"},
+        }
+    ],
+    "ports": [{"name": "web", "container_port": 8888, "kind": "https", "access": "host"}],
+    "mounts": [{"root": "models", "path": "/models", "read_only": True}],
+    "network": "lab-net",
+    "idle": {"action": "stop", "after_minutes": 60},
+}  # fmt: skip
+
+
+def review_of_a_new_one(canned: Canned) -> None:
+    """The review of one that was imported, and does everything."""
+    review(canned)
+    record = waiting()[1] | WHOLE
+    canned.answers |= {
+        "GET /api/admin/templates": page([record]),
+        "GET /api/templates/tpl-rstudio": tagged(record),
+    }
+
+
 def review(canned: Canned) -> None:
     """The review of the mock-up."""
     found = waiting()

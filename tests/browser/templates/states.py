@@ -126,6 +126,7 @@ STATES: dict[str, State] = {
     "template_changes_hostile": State("/templates/my-torch/changes", ".diff", hostile),
     "template_error": State("/templates/my-torch", ".notice", _failing("GET /api/templates/my-torch")),
     "review": State("/admin/templates", ".diff", records.review),
+    "review_new": State("/admin/templates", "[data-all-fields]", records.review_of_a_new_one),
     "review_empty": State("/admin/templates", ".empty", _nothing_waits),
     "review_no_permission": State("/admin/templates", "[data-no-permission]"),
 }  # fmt: skip

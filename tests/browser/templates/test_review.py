@@ -17,11 +17,11 @@ from selenium.webdriver.common.by import By
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.review(canned)
     visit(browser, canned, "/admin/templates", theme=theme, size=size)
-    says(browser, "2 wait", ".lede")
-    says(browser, "What changed since revision 4, the last enabled", "[data-diff]")
+    says(browser, "2 to review", ".lede")
+    says(browser, "what changed since revision 4, the last enabled", "[data-diff]")
     says(browser, "ENV WANDB_API_KEY=changeme", ".diff")
     says(browser, "ghcr.io is not on the registry allowlist", "[data-findings]")
-    says(browser, "Its registries first.", "[data-steps]")
+    says(browser, "The registry is not allowed here.", "[data-steps]")
     assert find(browser, "[data-findings] a[href='#line-4']").text == "line 4"
     assert find(browser, "#line-4").get_attribute("data-mark") == "warn"
     assert line(browser).endswith("svc template enable tpl-torch --revision 5")
@@ -34,7 +34,7 @@ def test_enable_just_this_revision(browser: Driver, canned: Canned) -> None:
     records.review(canned)
     visit(browser, canned, "/admin/templates")
     press(browser, "[data-key=wait-tpl-rstudio]")
-    says(browser, "Revision 1, none of which was enabled before", "[data-diff]")
+    says(browser, "revision 1: no revision of it was enabled before", "[data-diff]")
     button = find(browser, "[data-steps] [data-key=enable]")
     assert button.get_attribute("data-cmd") == "svc template enable tpl-rstudio --revision 1"
     canned.refuse(
@@ -46,7 +46,7 @@ def test_enable_just_this_revision(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-steps] [data-key=enable]")
     says(
         browser,
-        "rstudio was not enabled. Rstudio is at revision 2, not 1: review it again.",
+        "rstudio was not enabled. rstudio is at revision 2, not 1: review it again.",
         ".notice[role=alert]",
     )
 
@@ -56,11 +56,35 @@ def test_enable_just_this_revision(browser: Driver, canned: Canned) -> None:
 
     canned.answers["POST /api/templates/tpl-rstudio/enable"] = enable
     press(browser, "[data-steps] [data-key=enable]")
-    says(browser, "1 waits", ".lede")
+    says(browser, "1 to review", ".lede")
     assert [body for body, _ in canned.sent("POST /api/templates/tpl-rstudio/enable")] == [
         {"revision": 1}
     ] * 2
-    says(browser, "What changed since revision 4", "[data-diff]")
+    says(browser, "what changed since revision 4", "[data-diff]")
+
+
+def test_the_first_revision_shows_all_that_it_runs_and_reaches(browser: Driver, canned: Canned) -> None:
+    """By the template's name; what starts by itself is seen before it is enabled."""
+    records.review_of_a_new_one(canned)
+    visit(browser, canned, "/admin/templates")
+    says(browser, "rstudio, revision 1: no revision of it was enabled before", "[data-diff] h2")
+    for text in (
+        "docker.io/rocker/rstudio:4.4.2", "sh -c 'curl -s https://example.org/x | sh'",
+        "starts by itself at every start", "EXTRA=from-the-app", "/run/token", "as Token: {token}",
+        "/lab?t={token}", "WANDB_PROJECT runs", "API_KEY secret", "OMP_NUM_THREADS 8", "models", "/models",
+        "read-only", "web 8888 https", "open to every user of the host", "/bin/main --serve", "uid 1000",
+        "lab-net", "stopped after 60 idle minutes", "2 shared GPUs", "64 GiB", "at least CUDA 12.4",
+    ):  # fmt: skip
+        says(browser, text, "[data-all-fields]")
+
+
+def test_a_later_revision_has_all_of_it_too(browser: Driver, canned: Canned) -> None:
+    records.review(canned)
+    canned.answers["GET /api/templates/tpl-torch"] = records.tagged(records.waiting()[0] | records.WHOLE)
+    visit(browser, canned, "/admin/templates")
+    says(browser, "torch, revision 5: what changed since revision 4, the last enabled", "[data-diff] h2")
+    press(browser, "[data-key=all-fields] summary")
+    says(browser, "sh -c 'curl -s https://example.org/x | sh'", "[data-all-fields]")
 
 
 def test_import_for_everybody(browser: Driver, canned: Canned, tmp_path: Path) -> None:
@@ -79,7 +103,7 @@ def test_import_for_everybody(browser: Driver, canned: Canned, tmp_path: Path) -
     find(browser, "dialog[open] input[type=file]").send_keys(str(tmp_path / "rstudio.tar"))
     says(browser, "sudo svc admin template import rstudio.tar --global", "dialog[open] .cmd code")
     press(browser, "dialog[open] [type=submit]")
-    says(browser, "Revision 1, none of which was enabled before", "[data-diff]")
+    says(browser, "revision 1: no revision of it was enabled before", "[data-diff]")
     assert len(canned.sent("POST /api/templates/import")) == 1
 
 

@@ -164,6 +164,7 @@ def test_a_build_goes_on_over_a_closed_page(go: Go, svc: Call, registry: str, cl
     says(driver, "Build revision 2", "[data-steps]")
     press(driver, "[data-steps] [data-key=build]")
     press(driver, "[data-steps] [data-key=cancel]")
+    press(driver, "dialog[open] button[value=deed]")
     says(driver, "Cancelled", "[data-operation]")
     assert must(svc("operation", "list", "--json")).json()["items"][0]["status"] == "cancelled"
 
@@ -283,7 +284,7 @@ def test_a_review_in_the_browser(
     press(driver, "[data-key=import]")
     find(driver, "dialog[data-import] input[type=file]").send_keys(str(bundle))
     press(driver, "dialog[open] [type=submit]")
-    says(driver, "Revision 1, none of which was enabled before", "[data-diff]")
+    says(driver, "revision 1: no revision of it was enabled before", "[data-diff]")
     says(driver, "ENV API_KEY=0123456789", "[data-diff]")
     says(driver, "bundle_digest", "[data-findings]")
     try:

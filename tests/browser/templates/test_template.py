@@ -235,6 +235,32 @@ def test_a_log_is_read_on_from_its_last_line(browser: Driver, canned: Canned) ->
     assert all(headers["X_SVC_BACKGROUND"] == "1" for _, headers in canned.sent(request))
 
 
+def test_where_a_build_failed_is_its_error_s_word(browser: Driver, canned: Canned) -> None:
+    """The last figures may be of the step before."""
+    records.failed_build(canned)
+    visit(browser, canned, f"{PAGE}/dockerfile")
+    says(browser, "Failed at step 5 of 6", "[data-operation]")
+
+
+def test_the_step_of_a_build_comes_with_its_log(browser: Driver, canned: Canned) -> None:
+    """Where no figures have come yet."""
+    record = records.my_torch()
+    build = records.operation(record, progress={})
+    records.one(canned, record, status="building", build=build, texts=records.LOG[:4])
+    visit(browser, canned, f"{PAGE}/dockerfile")
+    says(browser, "Building, step 2 of 6", "[data-operation] .state")
+
+
+def test_a_template_whose_registry_is_not_allowed(browser: Driver, canned: Canned) -> None:
+    """An enabled one cannot be used before its image is there, and offers nothing that would be refused."""
+    finding = records.finding("registry_not_allowed", "docker.io is not on the registry allowlist")
+    records.one(canned, records.my_torch(status="enabled", findings=[finding]))
+    visit(browser, canned, PAGE)
+    says(browser, "registry not allowed", "[data-head] .tag")
+    says(browser, "docker.io is not on the registry allowlist", "[data-steps]")
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-head] [data-key=use]")
+
+
 def test_cancel(browser: Driver, canned: Canned) -> None:
     building(canned)
     record = records.my_torch()
@@ -249,6 +275,8 @@ def test_cancel(browser: Driver, canned: Canned) -> None:
     button = find(browser, "[data-steps] [data-key=cancel]")
     assert button.get_attribute("data-cmd") == "svc operation cancel op-mf3kfwbz"
     press(browser, "[data-steps] [data-key=cancel]")
+    says(browser, "Cancel the build of my-torch?", "dialog[open]")
+    press(browser, "dialog[open] button[value=deed]")
     says(browser, "Cancelled", "[data-operation]")
     says(browser, "8.4 GiB to load, 120 GiB free", "[data-steps]")
 
@@ -264,7 +292,7 @@ def test_steps_that_cannot_be_done_yet(browser: Driver, canned: Canned) -> None:
         button = find(browser, f"[data-steps] [data-key={key}]")
         assert button.get_attribute("aria-disabled") == "true"
         reason = find(browser, f"#{button.get_attribute('aria-describedby')}").text
-        assert reason == "Its registries first."
+        assert reason == "The registry is not allowed here."
         button.click()
     assert not [request for request, *_ in canned.requests if request.startswith("POST")]
 
@@ -459,7 +487,7 @@ def test_delete_says_what_stays(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-key=delete]")
     says(browser, "Images stay in the stores that have them", "dialog[open]")
     says(browser, "svc template delete my-torch --yes", "dialog[open] code")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: browser.current_url.endswith("/templates"), "the gallery")
 
@@ -486,6 +514,7 @@ def test_delete_that_would_be_refused(browser: Driver, canned: Canned) -> None:
     press(browser, "dialog[open] button[value=deed]")
     says(browser, "my-torch was not deleted. 2 workspaces were made from my-torch.", ".notice[role=alert]")
     press(browser, ".notice [data-key=act]")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: canned.sent(f"POST {PATH}/disable"), "the action")
 
 

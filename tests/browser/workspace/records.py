@@ -161,6 +161,24 @@ ROWS = [
 ]
 
 
+def begun_and_ended(action: str, minutes: float, **detail: Any) -> list[dict[str, Any]]:
+    """The rows of an action: what it was done to stands in that of its beginning."""
+    request = {"request_id": f"req-{action}"}
+    return [row(action, minutes, **request), row(action, minutes, outcome="begun", detail=detail, **request)]
+
+
+HISTORY = [
+    row("terminal.attach", 1),
+    *begun_and_ended("workspace.port_remove", 2, port="board"),
+    *begun_and_ended("workspace.launcher_start", 3, launcher="tensorboard", autostart=False),
+    row("terminal.attach", 4),
+    row("workspace.edit", 5, detail={"keys": ["display_name", "replace_container", "resources"]}),
+    row("workspace.launcher_stop", 6),
+    row("workspace.rename", 7),
+    row("workspace.launcher_end", 8, via="worker", outcome="exited"),
+]
+
+
 def gpu(number: int, percent: int) -> dict[str, Any]:
     """What the workspace uses of a GPU."""
     return {

@@ -49,6 +49,13 @@ def _without_gpus(canned: Canned) -> None:
     records.serve_all(canned, record)
 
 
+def _history(canned: Canned) -> None:
+    record = records.serve_all(canned)
+    canned.answers["GET /api/audit"] = shared.page(
+        [item | {"target": record["id"]} for item in records.HISTORY]
+    )
+
+
 def _unread(canned: Canned) -> None:
     canned.refuse("GET /api/workspaces/train-7b", 503, "unavailable", "the engine is away", retryable=True)
 
@@ -95,6 +102,7 @@ STATES: dict[str, State] = {
         RUNNING, "[data-body=happened] tr",
         _with(lambda: records.running(display_name=HOSTILE, env=[{"name": "A", "value": HOSTILE}])),
     ),
+    "overview history": State(RUNNING, "[data-body=happened] tr", _history),
     "overview killed": State(STOPPED, "[data-body=last] pre", _with(lambda: records.vllm())),
     "overview rebooted, newer revision": State(STOPPED, ".notice.warn", _with(_newer)),
     "overview failed": State(STOPPED, ".notice.danger", _failed),

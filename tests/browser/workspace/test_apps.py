@@ -46,7 +46,12 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
             "Stop",
         ),
         "train": ("Trainer", "no port", "no"),
-        "jupyter": ("Ended with 1", "OSError: [Errno 98] Address already in use", "22 min ago", "Start"),
+        "jupyter": (
+            "Exited with code 1",
+            "OSError: [Errno 98] Address already in use",
+            "22 min ago",
+            "Start",
+        ),
     }.items():
         for text in texts:
             says(browser, text, app(name))
@@ -74,6 +79,10 @@ def test_start_and_stop(browser: Driver, canned: Canned) -> None:
     button = find(browser, f"{app('train')} [data-key=stop-train]")
     assert button.get_attribute("data-cmd") == "svc ws launcher stop train-7b train"
     press(browser, f"{app('train')} [data-key=stop-train]")
+    says(browser, "svc ws launcher stop train-7b train", "dialog[open] .cmd")
+    assert focused(browser) == "Let it run"
+    assert not canned.sent(f"POST {path}/train/stop")
+    press(browser, "dialog[open] button[value=deed]")
     says(browser, "Stopped", app("train"))
     names = [row.get_attribute("data-id") for row in browser.find_elements(By.CSS_SELECTOR, f"{APPS} tr")]
     assert names == ["tensorboard", "train", "jupyter"]
@@ -173,7 +182,7 @@ def test_a_port_that_is_refused(browser: Driver, canned: Canned) -> None:
     assert find(browser, "#port-name").get_property("value") == "W!"
 
 
-def test_remove_asks_where_somebody_is_connected(browser: Driver, canned: Canned) -> None:
+def test_remove_asks_first(browser: Driver, canned: Canned) -> None:
     records.serve_all(canned)
     for name in ("board", "lab"):
         canned.answers[f"DELETE {records.PATH}/ports/{name}"] = (204, None, {})
@@ -181,10 +190,12 @@ def test_remove_asks_where_somebody_is_connected(browser: Driver, canned: Canned
     says(browser, "2 connections", PORTS)
     press(browser, "[data-key=remove-board]")
     says(browser, "Its 2 connections end.", "dialog[open]")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     canned.answers[f"GET {records.PATH}/ports"] = {"items": records.PORTS[:1]}
     press(browser, "[data-key=remove-lab]")
+    says(browser, "svc ws port remove train-7b lab", "dialog[open] .cmd")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, f"{PORTS} [data-id=lab]"), "no row")
     assert not canned.sent(f"DELETE {records.PATH}/ports/board")
 
@@ -229,7 +240,7 @@ def test_an_app_that_ends_later(browser: Driver, canned: Canned) -> None:
     canned.answers[f"GET {records.PATH}/launchers"] = {"items": items}
     subject = {"type": "launcher", "id": f"{records.ID}/train", "name": "train"}
     canned.event("launcher.status_changed", subject=subject, data={"state": "exited", "exit_code": 137})
-    says(browser, "Ended with 137", app("train"))
+    says(browser, "Exited with code 137", app("train"))
     says(browser, "step 41890", app("train"))
     find(browser, f"{app('train')} [data-key=start-train]")
 

@@ -103,7 +103,6 @@ def test_one_that_is_being_set_up(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces/eval-harness")
     says(browser, "eval-harness is being set up.", "[data-setup]")
     says(browser, "5.2 of 8.4 GiB, about 30 s left", "[data-setup]")
-    until(browser, lambda: len(canned.sent("GET /api/operations")) > 1, "what the stream makes it read")
     until(browser, lambda: canned.streams, "the stream")
     progress = {"current": 8 * shared.GIB, "total": 9 * shared.GIB, "unit": "bytes", "seconds_left": 4}
     data = {"kind": "setup", "status": "running", "phase": "pulling", "progress": progress}
@@ -112,6 +111,8 @@ def test_one_that_is_being_set_up(browser: Driver, canned: Canned) -> None:
     says(browser, "8 of 9 GiB, about 4 s left", "[data-setup]")
     canned.answers["POST /api/operations/op-k3f81c0z/cancel"] = {}
     press(browser, "[data-setup] [data-key=cancel]")
+    says(browser, "Cancel the set-up of eval-harness?", "dialog[open]")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: canned.sent("POST /api/operations/op-k3f81c0z/cancel"), "the cancel")
     records.serve(canned, shared.workspace("eval-harness"))
     canned.event("operation.finished", subject=subject, data={"kind": "setup"})
@@ -180,8 +181,11 @@ def test_a_refused_start(browser: Driver, canned: Canned) -> None:
     canned.answers["POST /api/workspaces/ws-notebook/stop"] = shared.workspace("notebook")
     visit(browser, canned, "/workspaces/train-7b")
     press(browser, f"{HEAD} [data-key=start]")
-    says(browser, "train-7b was not started. Train-7b asks for 1 GPU", "[data-answer]")
+    says(browser, "train-7b was not started. train-7b asks for 1 GPU", "[data-answer]")
     press(browser, "[data-answer] [data-key=act]")
+    says(browser, "svc ws stop ws-notebook", "dialog[open] .cmd")
+    assert not canned.sent("POST /api/workspaces/ws-notebook/stop")
+    press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: canned.sent("POST /api/workspaces/ws-notebook/stop"), "the action")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-answer] .notice"), "no notice")
 
@@ -235,7 +239,7 @@ def test_delete(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces/train-7b")
     press(browser, f"{HEAD} [data-key=more]")
     press(browser, f"{HEAD} details .danger")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: browser.current_url.endswith("/workspaces"), "the list")
 

@@ -12,6 +12,7 @@ from browser.states import State
 from browser.visiting import NARROW, each_look, overflow, visit
 from browser.workspace import records
 from browser.workspace.states import FAILURE, IDLE, STATES, WARNING
+from browser.workspaces.test_workspaces import texts
 from selenium.webdriver.common.by import By
 
 REASONS = "[data-reasons]"
@@ -31,7 +32,7 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "ssh -N -L 20011:127.0.0.1:20011",
         "Open",
         "no port",
-        "Ended with 1",
+        "Exited with code 1",
     ):
         says(browser, text, "[data-body=apps]")
     says(browser, "Last output of train", "[data-part=last]")
@@ -53,6 +54,20 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
     until(browser, lambda: canned.streams, "the stream")
     assert overflow(browser) == 0
     assert not complaints(browser)
+
+
+def test_what_happened_names_what_it_happened_to(browser: Driver, canned: Canned) -> None:
+    """From the row of the beginning; what no row says is left out, and so are returns to a terminal."""
+    record = records.serve_all(canned)
+    canned.answers["GET /api/audit"] = shared.page(
+        [item | {"target": record["id"]} for item in records.HISTORY]
+    )
+    visit(browser, canned, RUNNING)
+    says(browser, "ada removed the port board", "[data-body=happened]")
+    assert texts(browser, "[data-body=happened] td:nth-child(2)") == [
+        "ada removed the port board", "ada started tensorboard", "ada edited its title, size",
+        "ada stopped an app", "ada renamed it", "an app has ended",
+    ]  # fmt: skip
 
 
 def test_the_meters_are_read_while_it_is_looked_at(browser: Driver, canned: Canned) -> None:
@@ -187,7 +202,7 @@ def test_no_gpu_is_free(browser: Driver, canned: Canned) -> None:
     state.prepare(canned)
     visit(browser, canned, STOPPED)
     press(browser, "[data-actions] [data-key=start]")
-    says(browser, "vllm-serve was not started. Vllm-serve asks for 1 GPU and none is free.", "[data-answer]")
+    says(browser, "vllm-serve was not started. vllm-serve asks for 1 GPU and none is free.", "[data-answer]")
     says(browser, "hedy", "[data-answer] .bank")
     press(browser, "[data-answer] [data-key=wait]")
     says(browser, "Trying", "[data-answer]")

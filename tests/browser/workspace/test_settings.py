@@ -372,7 +372,7 @@ def test_delete_says_what_is_lost(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-ending] [data-key=delete]")
     says(browser, "It runs: its programs are ended first.", "dialog[open]")
     says(browser, "Files in /work stay.", "dialog[open]")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: browser.current_url.endswith("/workspaces"), "the list")
 

@@ -96,9 +96,10 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     says(page, "Started", "[data-id=talker]")
     press(page, "[data-key=start-job]")
     says(page, "A job was not started. Job has exited at once, with exit code 3", "[data-answer]")
-    says(page, "Ended with 3", "[data-id=job]")
+    says(page, "Exited with code 3", "[data-id=job]")
     says(page, "nothing to do", "[data-id=job]")
     press(page, "[data-key=stop-talker]")
+    press(page, "dialog[open] button[value=deed]")
     says(page, "Stopped", "[data-id=talker]")
     typed(svc, str(find(page, "[data-key=start-talker]").get_attribute("data-cmd")))
     says(page, "Started", "[data-id=talker]")
@@ -109,6 +110,7 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     press(page, "[data-key=add]")
     says(page, "lab has a port web already")
     press(page, "[data-key=remove-web]")
+    press(page, "dialog[open] button[value=deed]")
     until(page, lambda: not page.find_elements(By.CSS_SELECTOR, "[data-rows=ports] [data-id=web]"), "no row")
     assert [port["name"] for port in record(svc)["ports"]] == ["talk"]
     press(page, "[data-key=add]")  # what was typed is still there

@@ -156,10 +156,21 @@ def test_no_workspace_yet(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces")
     says(browser, "No workspace yet", ".empty")
     says(browser, "svc template list", ".empty .cmd")
-    says(browser, "In use")
+    says(browser, "Yours now")
     assert len(browser.find_elements(By.CSS_SELECTOR, ".btn.primary")) == 1 + len(
         browser.find_elements(By.CSS_SELECTOR, "dialog .btn.primary")
     )
+
+
+def test_more_than_the_host_has_is_no_refusal(browser: Driver, canned: Canned) -> None:
+    """Without a limit: one's own beside the host's, not as if it were free of others."""
+    found = records.capacity()
+    found["quota"] |= {"max_cpu": None}
+    found["used"] |= {"cpu": 65}
+    canned.answers["GET /api/workspaces/capacity"] = found | {"host": found["host"] | {"cpus": 2}}
+    visit(browser, canned, "/workspaces")
+    says(browser, "65; the host has 2", "[data-room]")
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-room] .over")
 
 
 def test_a_list_that_could_not_be_read(browser: Driver, canned: Canned) -> None:
@@ -271,6 +282,17 @@ def test_no_connection(browser: Driver, canned: Canned) -> None:
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, ".banner"), "no banner")
 
 
+def test_a_refusal_goes_when_the_service_answers_again(browser: Driver, canned: Canned) -> None:
+    canned.break_off("POST /api/workspaces/ws-paper-figures/start")
+    visit(browser, canned, "/workspaces")
+    until(browser, lambda: canned.streams, "the stream")
+    press(browser, f"{row(browser, 'paper-figures')} [data-key=start]")
+    says(browser, "paper-figures was not started. The service does not answer.", "[data-answer]")
+    canned.streams[-1].end()
+    until(browser, lambda: len(canned.streams) > 1, "the next stream")
+    until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-answer] .notice"), "no notice")
+
+
 def test_live(browser: Driver, canned: Canned) -> None:
     """A row changes where it is; a filter does not take it away under the hand; what is new comes last."""
     visit(browser, canned, "/workspaces")
@@ -376,9 +398,26 @@ def test_delete_and_keep(browser: Driver, canned: Canned) -> None:
     press(browser, f"{row(browser, 'cuda-samples')} [data-key=more]")
     press(browser, f"{row(browser, 'cuda-samples')} details button.danger")
     says(browser, "Files in /work stay", "dialog[open]")
-    assert focused(browser) == "Keep it"
+    assert focused(browser) == "Cancel"
     press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: "cuda-samples" not in names(browser), "no row")
+    until(browser, lambda: browser.switch_to.active_element.get_attribute("data-id"), "the focus in a row")
+    assert browser.switch_to.active_element.get_attribute("data-id") == "ws-label-tool"  # in its place
+
+
+def test_names_in_their_natural_order(browser: Driver, canned: Canned) -> None:
+    items = [records.workspace(name) for name in ("base-1", "base-10", "base-2")]
+    canned.answers["GET /api/workspaces"] = records.page(items)
+    visit(browser, canned, "/workspaces")
+    until(browser, lambda: names(browser) == ["base-1", "base-2", "base-10"], "base-2 before base-10")
+
+
+def test_a_title_turns_nothing_around(browser: Driver, canned: Canned) -> None:
+    """What is not seen is written out, here and in the line."""
+    one = records.workspace("turned", display_name="\u202eabc")
+    canned.answers |= {"GET /api/workspaces": records.page([one]), "GET /api/workspaces/turned": one}
+    visit(browser, canned, "/workspaces/turned")
+    until(browser, lambda: find(browser, "[data-display]").text == "\\u202eabc", "the title")
 
 
 def test_the_line_says_what_a_button_does(browser: Driver, canned: Canned) -> None:

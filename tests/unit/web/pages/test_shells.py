@@ -14,6 +14,7 @@ def test_shells_have_no_data_and_no_inline_code(listeners: Any) -> None:
         text = listeners.ask(None, "GET", path).get_data(as_text=True)
         assert text == listeners.ask(None, "GET", path, headers={"Cookie": "a=b"}).get_data(as_text=True)
         assert "<title>" in text
+        assert "<body>\n<noscript>" in text  # above a shell that is as high as the window
         assert "lab" not in re.sub(
             r"label(ledby)?|available", "", text
         )  # the name in the path comes from the path

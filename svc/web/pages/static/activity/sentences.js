@@ -1,6 +1,8 @@
 // Rows of the audit in words: what was done, to what, and how it ended.
 import { element } from '../frame/dom.js';
-import { byteSize, counted, duration, reason } from '../frame/words.js';
+import { byteSize, counted, duration } from '../frame/words.js';
+import { reason } from '../shared/reasons.js';
+import { editedWords } from '../shared/edited_fields.js';
 
 const mono = text => element('span', { class: 'mono small ref', dir: 'auto' }, text || '–');
 const nameOf = ({ target, target_name: name }) => mono(name || target);
@@ -45,7 +47,7 @@ export const SENTENCES = {
   'disk.measure': ['Had the disks measured', 'have the disks measured', thing],
   'fs.archive': ['Loaded the folder', 'load the folder', placed],
   'fs.download': ['Loaded', 'load', placed],
-  'fs.list': ['Looked into', 'look into', row => [mono(row.target)]],
+  'fs.list': ['Listed', 'list', row => [mono(row.target)]],
   'fs.mkdir': ['Made the folder', 'make the folder', placed],
   'fs.move': ['Moved', 'move', row => joinedBy('to', mono(row.target), ...(row.detail.to ? [mono(row.detail.to)] : []))],
   'fs.read': ['Read', 'read', placed],
@@ -75,7 +77,7 @@ export const SENTENCES = {
   'user.edit': ['Changed the account', 'change the account', thing],
   'workspace.create': ['Created', 'create', thing],
   'workspace.delete': ['Deleted', 'delete', thing],
-  'workspace.edit': ['Changed', 'change', row => [nameOf(row), ...(Array.isArray(row.detail.keys) ? [`: ${row.detail.keys.join(', ')}`] : [])]],
+  'workspace.edit': ['Changed', 'change', row => [nameOf(row), ...(editedWords(row.detail.keys) ? [`: ${editedWords(row.detail.keys)}`] : [])]],
   'workspace.exec': ['Ran', 'run', program],
   'workspace.extend': ['Kept', 'keep', row => [nameOf(row), ...(row.detail.hours ? [` for ${row.detail.hours} h`] : [])]],
   'workspace.idle': ['was idle', 'be idle', none],
@@ -96,7 +98,7 @@ export const SENTENCES = {
 // What the service saw by itself: the thing is what the sentence is about.
 const SEEN = {
   'workspace.idle': row => [nameOf(row), ` was idle${row.detail.after_minutes ? ` for ${duration(row.detail.after_minutes * 60)}` : ''}`],
-  'workspace.launcher_end': ({ detail, ...row }) => [mono(detail.launcher ?? ''), ' in ', nameOf(row), ` has ended with ${detail.exit_code ?? '?'}`],
+  'workspace.launcher_end': ({ detail, ...row }) => [mono(detail.launcher ?? ''), ' in ', nameOf(row), ` has ended${Number.isInteger(detail.exit_code) ? ` with ${detail.exit_code}` : ''}`],
   'workspace.reconcile': ({ detail, outcome, ...row }) => [nameOf(row), ` was found ${outcome}`, detail.reason && reason(detail.reason, detail.exit_code ?? null) ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''],
 };
 
@@ -123,6 +125,7 @@ const ENDS = {
 // How it ended: a kind of state and its word; the code itself belongs into `title`.
 export function ending({ action, outcome }) {
   if (action === 'workspace.idle') return ['warn', outcome === 'stop' ? 'Stops' : 'Noted'];
+  if (action === 'auth.login' && outcome === 'unauthenticated') return ['failed', 'Wrong password'];
   const text = reason(outcome, null);
   return ENDS[outcome] ?? ['failed', text.charAt(0).toUpperCase() + text.slice(1)];
 }

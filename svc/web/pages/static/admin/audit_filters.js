@@ -51,7 +51,7 @@ export function filterControls(filters, accounts, { changed, typed }) {
   const span = element('select', { class: 'input auto', 'aria-label': 'When', 'data-key': 'span', on: { change: event => { filters.span = event.target.value; days.hidden = filters.span !== 'days'; changed(); } } },
     Object.entries(SPANS).map(([value, title]) => element('option', { value, selected: value === filters.span }, title)));
   const clear = element('button', { class: 'btn link small', type: 'button', 'data-clear': true, 'data-key': 'clear', on: { click: () => { Object.assign(filters, Object.fromEntries(KEYS.map(key => [key, ''])), { span: '' }); changed(true); } } }, 'Show all');
-  const rows = element('label', { class: 'check small' }, element('input', { type: 'checkbox', checked: filters.whole, 'data-key': 'whole', on: { change: event => { filters.whole = event.target.checked; changed(); } } }), element('span', {}, 'Beginnings too'));
+  const rows = element('label', { class: 'check small' }, element('input', { type: 'checkbox', checked: filters.whole, 'data-key': 'whole', on: { change: event => { filters.whole = event.target.checked; changed(); } } }), element('span', {}, 'Unfinished calls too'));
   return element('div', { class: 'filters', 'data-filters': true },
     element('div', { class: 'search' }, icon('search'), ...text('q', 'Search the audit', 'User, action, target, address'), element('kbd', {}, '/')),
     ...text('user', 'User', 'Every user', accounts.map(account => account.name), 'w-filter'), ...text('action', 'Action', 'Every action', NOUNS, 'w-filter'), ...text('outcome', 'Outcome', 'Every outcome', OUTCOMES, 'w-filter'),

@@ -3,14 +3,14 @@ import { bar, element, icon } from '../frame/dom.js';
 import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { bytesOf } from './quota_words.js';
-import { quoted, time } from '../frame/words.js';
+import { stopLine } from './stopping.js';
+import { time } from '../frame/words.js';
 
 const STATES = {
   free: ['stopped', 'Free'], leased: ['ok', 'Leased'], shared: ['ok', 'Shared'], busy: ['warn', 'In use outside'], lost: ['failed', 'Lost'], unusable: ['failed', 'Unusable'],
 };
 const PROCESSES = 5;
 
-export const stopLine = ({ workspace_id: id, owner }) => `svc ws stop ${quoted(id)} --owner ${quoted(owner)}`;
 const leases = gpu => gpu.holders.filter(holder => !holder.outside);
 const numberOf = ({ index }) => (index === null ? '–' : String(index));
 
@@ -68,7 +68,7 @@ function memoryOf({ used_bytes: used, vram_bytes: all }) {
 function stopButton(holder, isOne, { isAway, stopping, stop }) {
   const name = `${holder.workspace} of ${holder.owner}`;
   const isBusy = stopping.has(holder.workspace_id);
-  const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name, stopLine(holder), { isAway: isAway || isBusy, press: () => stop(holder) });
+  const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name, stopLine({ id: holder.workspace_id, owner: holder.owner }), { isAway: isAway || isBusy, press: () => stop(holder) });
   button.setAttribute('aria-label', `Stop ${name}`);
   if (isBusy) button.setAttribute('aria-busy', 'true');
   return button;
@@ -80,7 +80,7 @@ export function lostNotice(gpu, { isAway, stopping, stop }) {
   const words = own.length === 0 ? ['The driver has it no more; nobody holds it.']
     : ['The driver has it no more; ', ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]), own.length === 1 ? ' holds it' : ' hold it', own[0].since && [' since ', time(own[0].since, 'age')],
       '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.'].flat();
-  const buttons = own.filter(holder => holder.workspace_id).map(holder => element('button', { class: 'btn sm danger', type: 'button', 'data-cmd': stopLine(holder), 'data-key': `lost-${holder.workspace_id}`, 'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } }, icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`)));
+  const buttons = own.filter(holder => holder.workspace_id).map(holder => element('button', { class: 'btn sm danger', type: 'button', 'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }), 'data-key': `lost-${holder.workspace_id}`, 'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } }, icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`)));
   return element('div', { class: 'notice danger' }, icon('warning'), element('div', {},
     element('p', {}, element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ', ...words.filter(Boolean)),
     element('div', { class: 'row' }, buttons, element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor', 'data-key': `host-${gpu.uuid}` }, 'What the host says'))));

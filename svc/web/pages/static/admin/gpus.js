@@ -3,8 +3,9 @@ import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
 import { deed, refreshSoon } from '../shared/page.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
-import { ask, isAway } from '../frame/frame.js';
-import { gpuRow, lostNotice, slotOfAdmin, stopLine } from './gpu_row.js';
+import { isAway } from '../frame/frame.js';
+import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
+import { askToStop } from './stopping.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { showRows } from '../shared/rows.js';
@@ -86,8 +87,7 @@ function historyOf() {
 async function stop(holder) {
   const { owner, workspace, workspace_id: id } = holder;
   if (isAway() || stopping.has(id)) return;
-  const agreed = await ask({ title: `Stop ${workspace} of ${owner}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.', `${owner} sees that an administrator stopped it.`], deed: `Stop ${workspace}`, keep: 'Let it run', line: stopLine(holder) });
-  if (!agreed) return;
+  if (!await askToStop({ id, name: workspace, owner, gpus: known.gpus.filter(gpu => gpu.holders.some(other => other.workspace_id === id)) })) return;
   stopping.add(id);
   show();
   await deed(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` }, () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));

@@ -67,7 +67,7 @@ function findingRows({ code, level, found, remedy: next }) {
 
 export function servicePanel(health, version) {
   const isWell = health.status === 'ok';
-  return panel('service', 'Service', isWell ? state('ok', 'Well') : state('warn', 'Degraded'), body(
+  return panel('service', 'Service', isWell ? state('ok', 'Healthy') : state('warn', 'Degraded'), body(
     facts(fact('Release', element('span', { class: 'mono' }, [version.version, version.commit.slice(0, 10)].filter(Boolean).join(', '))), fact('Schema', String(version.schema)), health.db ? fact('Database', health.db) : [], health.helper ? fact('Helper', health.helper) : [], health.license ? fact('Licence', health.license.replaceAll('_', ' ')) : []),
     ...(health.error ? [element('p', { class: 'small is-warn ref' }, health.error.message), ...(health.error.hint ? [remedy(health.error.hint)] : [])] : [])));
 }

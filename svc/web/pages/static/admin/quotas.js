@@ -4,7 +4,8 @@ import { announce, answer } from '../frame/notices.js';
 import { startAdmin } from './page.js';
 import { deed, isShown, refreshSoon } from '../shared/page.js';
 import { element, find } from '../frame/dom.js';
-import { ask, isAway } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { holdersOf, quotaForm } from './quota_form.js';
@@ -13,7 +14,7 @@ import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { rowButton } from '../shared/row_buttons.js';
 import { showRows } from '../shared/rows.js';
 import { bonesOf, cell, tableOf } from '../shared/tables.js';
-import { amount, counted } from '../frame/words.js';
+import { amount, byName, counted } from '../frame/words.js';
 
 const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], ['Memory', 'r'], ['Images', 'r'], ['']];
 const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus', String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes', bytesOf]];
@@ -82,7 +83,7 @@ async function act(kind, policy, button) {
   if (kind === 'remove') { await remove(policy, button); return; }
   const written = await quotaForm(policy, known.policies, known.accounts);
   if (!written) return;
-  known.policies = [...known.policies.filter(one => one.name !== written.name), written].sort((a, b) => (a.name < b.name ? -1 : 1));
+  known.policies = [...known.policies.filter(one => one.name !== written.name), written].sort((a, b) => byName(a.name, b.name));
   showList();
   announce(`${written.name}: Saved`);
   refreshSoon();
@@ -90,7 +91,7 @@ async function act(kind, policy, button) {
 
 async function remove({ name }, button) {
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
-  if (!await ask({ title: `Remove the quota ${name}?`, words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'], deed: `Remove ${name}`, keep: 'Keep it', line: apiLine('DELETE', path), danger: true })) return;
+  if (!await ask({ title: `Remove the quota ${name}?`, words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'], deed: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
   doing.add(name);
   const isDone = await deed(button, { what: `${name} was not removed.`, done: `${name}: Removed` }, () => call('DELETE', path));
   doing.delete(name);

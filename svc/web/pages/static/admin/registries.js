@@ -10,7 +10,7 @@ import { showRows } from '../shared/rows.js';
 import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { counted, quoted } from '../frame/words.js';
 
-const HEADS = [['Registry'], ['Below'], ['Transport'], ['']];
+const HEADS = [['Registry'], ['Path'], ['Transport'], ['']];
 const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/, PATH = /^(?!.*\.\.)(?:[a-z0-9._-]+(?:\/[a-z0-9._-]+)*\/?)?$/;
 const MOST = 64;
 
@@ -82,10 +82,10 @@ function rowOf({ entry, goes, comes, becomes }) {
   const name = keyOf(entry), { insecure } = becomes ?? entry;
   const tag = goes ? element('span', { class: 'tag danger' }, 'to go') : comes ? element('span', { class: 'tag ok' }, 'to come') : becomes ? element('span', { class: 'tag warn' }, 'to change') : null;
   const isChange = goes || comes || becomes;
-  const button = element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `${isChange ? 'Undo' : 'Take off'} ${name}`, 'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn', on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Take off');
+  const button = element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`, 'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn', on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
   return element('tr', { role: 'row', tabindex: '-1' },
     cell(null, '', element('div', { class: 'row' }, element('span', { class: 'name ref' }, entry.host), tag)),
-    cell('Below', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'all of it'),
+    cell('Path', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'any'),
     cell('Transport', '', insecure ? element('span', { class: 'tag warn' }, 'plain HTTP or unknown certificate') : element('span', { class: 'muted small' }, 'HTTPS')),
     cell(null, 'c-act', element('div', { class: 'row' }, button)));
 }

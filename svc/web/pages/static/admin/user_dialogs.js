@@ -1,9 +1,10 @@
 // What is done with an account: the form of what the API changes, and the commands of what only the host does.
 import { all, call } from '../frame/api.js';
 import { element, find, setAttribute } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
 import { field, formDialog, hostDialog } from '../shared/dialogs.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
+import { askToStop, stopLine } from './stopping.js';
 import { bytesOf } from './quota_words.js';
 import { state } from '../shared/row_buttons.js';
 import { quoted } from '../frame/words.js';
@@ -30,7 +31,7 @@ export function editUser(account, policies) {
   setAttribute(quota, 'aria-describedby', limits.id);
   return formDialog({
     title: `Edit ${name}`, deed: 'Save',
-    fields: [field('display_name', 'Person', person), ofQuota,
+    fields: [field('display_name', 'Full name', person), ofQuota,
       element('p', { class: 'help' }, account.superuser ? 'An administrator. ' : 'An ordinary user. ', 'The role is changed on the host: ', element('code', {}, adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
     lineOf: () => apiLine('PATCH', `/api/users/${name}`, changes()),
     send: () => call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: changes() }),
@@ -59,7 +60,7 @@ export function newUser() {
     code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME', person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(Boolean).join(' ');
   };
   const fields = element('div', { class: 'stack-4', on: { input: follow } },
-    field('name', 'Name', name, 'The Linux account is made too where there is none.'), field('display_name', 'Person', person),
+    field('name', 'Name', name, 'The Linux account is made too where there is none.'), field('display_name', 'Full name', person),
     element('label', { class: 'check', for: 'f-superuser' }, role, element('span', {}, 'An administrator of the service')));
   follow();
   hostDialog({
@@ -95,7 +96,7 @@ export const showOnTheHost = (kind, account) => hostDialog(ON_THE_HOST[kind](acc
 
 export function askToDisable({ name, running }) {
   const runs = running ? [`What runs goes on: ${running === 1 ? 'one workspace' : `${running} workspaces`}. Stop them under "Workspaces of ${name}".`] : [];
-  return ask({ title: `Disable ${name}?`, words: [`Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and workspaces stay.`, ...runs], deed: `Disable ${name}`, keep: 'Leave it', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
+  return ask({ title: `Disable ${name}?`, words: [`Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and workspaces stay.`, ...runs], deed: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
 }
 
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
@@ -109,13 +110,13 @@ export async function showWorkspaces({ name }) {
     list.replaceChildren(...(items.length ? items.map(row) : [element('p', { class: 'muted' }, 'None.')]));
   };
   const row = workspace => {
-    const cmd = `svc ws stop ${workspace.id} --owner ${name}`;
+    const cmd = stopLine({ id: workspace.id, owner: name });
     const stop = element('button', { class: 'btn sm push', type: 'button', 'aria-label': `Stop ${workspace.name}`, 'data-cmd': cmd, title: cmd, on: { click: () => press(stop, workspace) } }, 'Stop');
     return element('div', { class: 'row' }, element('span', { class: 'name ref' }, workspace.name), state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped', workspace.status),
       workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);
   };
   const press = async (button, workspace) => {
-    if (button.getAttribute('aria-busy')) return;
+    if (button.getAttribute('aria-busy') || !await askToStop({ ...workspace, owner: name })) return;
     setAttribute(button, 'aria-busy', 'true');
     try {
       await call('POST', withQuery(`/api/workspaces/${encodeURIComponent(workspace.id)}/stop`, { owner: name }), { body: {} });

@@ -15,7 +15,7 @@ import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/words.js';
 
 const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], ['Last seen'], ['']];
-const FILTERS = { all: 'All', need: 'Need you', disabled: 'Disabled' };
+const FILTERS = { all: 'All', need: 'Needs attention', disabled: 'Disabled' };
 const TESTS = {
   all: () => true,
   need: account => remedyOf(account) !== null,

@@ -50,7 +50,7 @@ export function formOf(host, on) {
     element('div', { class: 'section' },
       element('div', { class: 'form-grid' },
         field({ name: 'name', label: 'Name', control: textInput({ class: 'input mono', maxlength: 63, name: 'name' }), help: 'a-z, 0-9 and -; you can rename it at any time', wide: 'w2' }),
-        field({ name: 'display_name', label: 'Longer name', control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }), optional: true, wide: 'w2' })),
+        field({ name: 'display_name', label: 'Title', control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }), optional: true, wide: 'w2' })),
       element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted')),
       advanced(on)),
   ];

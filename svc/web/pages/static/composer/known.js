@@ -1,6 +1,7 @@
 // What the composer knows, and what the person has chosen of it.
 import { all, call } from '../frame/api.js';
 import { isRead } from '../frame/frame.js';
+import { byName } from '../frame/words.js';
 
 // `levels` are the recommendations for the chosen template, `loads` what a pull of each would load.
 export const known = { templates: [], usable: [], images: null, capacity: null, names: new Set(), levels: new Map(), loads: new Map(), check: null, wrong: new Map(), isRead: false };
@@ -29,7 +30,7 @@ const namesIn = workspaces => new Set(workspaces.map(workspace => workspace.name
 function inOrder(templates, workspaces) {
   const uses = new Map();
   for (const { template } of workspaces) uses.set(template.id, (uses.get(template.id) ?? 0) + 1);
-  return templates.sort((a, b) => (uses.get(b.id) ?? 0) - (uses.get(a.id) ?? 0) || (a.name < b.name ? -1 : 1));
+  return templates.sort((a, b) => (uses.get(b.id) ?? 0) - (uses.get(a.id) ?? 0) || byName(a.name, b.name));
 }
 
 // What is left, and the names that are taken. Returns whether there is less or more now.

@@ -3,7 +3,7 @@ import { element, find, icon } from '../frame/dom.js';
 import { textOfCommand } from '../shared/own_command.js';
 import { portFields, rowWith } from '../shared/port_rows.js';
 
-// The values of another workspace: its longer name, its command, and its variables and ports that the template does not have.
+// The values of another workspace: its title, its command, and its variables and ports that the template does not have.
 // Returns its resources as a request: no limit is said where the template has one of its own.
 export function fillLike(form, source, { defaults, limits, ports, network = null }) {
   find('[data-field=display_name]', form).value = source.display_name;

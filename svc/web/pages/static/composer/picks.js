@@ -2,6 +2,7 @@
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { counted, sizeWords } from '../frame/words.js';
 
+export const NOT_ALLOWED = 'registry_not_allowed';
 const FIRST = 3, MOST = 100; // shown at once; shown of all others, until something is searched for
 
 // `factsOf` says what a template has; `chosen` is an id; `choose(template)` is called when the person takes another one.
@@ -75,13 +76,14 @@ function pick(template, image, facts, isChosen, choose) {
 const firstLine = text => text.length > 160 ? `${text.slice(0, 160)}…` : text;
 
 // What its image is, and what that costs: the kind of a state, and its words.
-export function stateOf({ source }, image, loads) {
+export function stateOf({ source, findings }, image, loads) {
   const verb = source.type === 'dockerfile' ? 'build' : 'pull';
-  const status = image?.status;
+  const status = image?.status, isRefused = (findings ?? []).some(({ code }) => code === NOT_ALLOWED);
   if (status === 'ready') return ['ok', 'In your store'];
   if (status === 'pulling') return ['busy', 'Being pulled'];
   if (status === 'building') return ['busy', 'Being built'];
+  if (isRefused) return ['failed', 'Its registry is not allowed'];
   if (status === undefined) return ['stopped', ''];
-  if (loads) return ['stopped', `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}`];
+  if (loads) return ['stopped', loads.download_bytes ? `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}` : 'Nothing to load'];
   return status === 'failed' ? ['failed', `The last ${verb} failed`] : ['stopped', verb === 'pull' ? 'To be pulled' : 'To be built'];
 }

@@ -1,48 +1,67 @@
 // What will happen when the form is sent; or why it would not, with the buttons that mend it.
 import { element, icon } from '../frame/dom.js';
-import { ask, isAway } from '../frame/frame.js';
-import { hintOf, refused, sentence } from '../frame/notices.js';
+import { isAway } from '../frame/frame.js';
+import { hintOf, ifMeant, refused, sentence } from '../frame/notices.js';
+import { NOT_ALLOWED, picksOf } from './picks.js';
 import { counted, gibibytes, sizeWords } from '../frame/words.js';
 
+export const templatePicks = picksOf; // loaded with this file, which comes beside what is read
+
+// What will happen, or what is in the way, and the buttons of it: {plan, bar}.
 // `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
 export function planOf(facts, on) {
   const { known, template, free, busy, problem, wanted } = facts, { check } = known, loads = known.loads.get(template.id);
   // Until the images are read, the check knows whether this one is there.
   const image = known.images?.get(template.id) ?? { status: check?.image_status ?? 'ready' };
-  const isUnknown = loads?.error && image.status !== 'ready';
+  const refusal = loads?.error?.code === NOT_ALLOWED ? loads.error : null, isUnknown = loads?.error && !refusal && image.status !== 'ready';
   const state = {
-    ...facts, check, image, gpus: wanted.gpus, loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), isAway: isAway(), isBusy: busy,
+    ...facts, check, image, refusal, gpus: wanted.gpus, loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), isAway: isAway(), isBusy: busy,
     verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
     problem: problem ?? (isUnknown ? refused(loads.error, { what: 'What there is to load is not known.', answers: false }) : null),
   };
   const blocks = blocksOf(state);
-  return blocks.length ? blocked(blocks, { ...state, mends: mendsOf(wanted, known.capacity, free) }, on) : ready(state, on);
-}
-
-// What stops a workspace is asked about first: its programs end.
-export async function isMeant({ label, path }) {
-  const stopped = /^\/api\/workspaces\/([^/]+)\/stop$/.exec(path)?.[1];
-  return !stopped || ask({ title: `${label}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: label, keep: 'Let it run', line: `svc ws stop ${decodeURIComponent(stopped)}` });
+  if (blocks.length === 0) return { plan: ready(state), bar: barOf(state, on) };
+  const why = whatNot(blocks, state);
+  return { plan: blocked(blocks, { ...state, why, mends: mendsOf(wanted, known.capacity, free) }, on), bar: blockedBar(why, state, on) };
 }
 
 // What is in the way, of the check and of what its image needs; a name that is taken is said at its field.
-function blocksOf({ check, loads, image }) {
+function blocksOf({ check, loads, image, refusal }) {
   const found = (check?.blocked_by ?? []).filter(block => block.code !== 'name_taken');
   if (loads && !loads.fits && image.status !== 'ready') found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
+  if (refusal && image.status !== 'ready') found.push(refusal);
   return found;
 }
 
-function ready(state, on) {
-  const { image, lines, problem } = state;
-  const needsImage = image.status !== 'ready';
-  const label = needsImage ? `${state.verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
+// What the quota forbids to create, or the registry to pull, is not there to be started later.
+function whatNot(blocks, { known, loads, image }) {
+  const left = known.capacity.remaining.workspaces, isLoadable = image.status === 'ready' || !loads || loads.fits;
+  const isCreatable = !blocks.some(({ code }) => ['license_required', NOT_ALLOWED].includes(code)) && isLoadable && (left === null || left > 0);
+  return { isCreatable, words: isCreatable ? 'This would not start.' : 'This would not be created.' };
+}
+
+const needsImage = ({ image }) => image.status !== 'ready';
+
+function ready(state) {
   return element('section', { class: 'panel', 'aria-labelledby': 'plan-h' },
     element('header', {}, element('h2', { id: 'plan-h' }, 'What will happen')),
-    element('div', { class: 'body stack-4' }, numbered(stepsOf(state, needsImage)), problem),
-    element('footer', {},
-      button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
-      button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state)));
+    element('div', { class: 'body stack-4' }, numbered(stepsOf(state, needsImage(state))), state.problem));
 }
+
+// The buttons, always in sight: above the line.
+function barOf(state, on) {
+  const { name, gpus, lines, verb } = state;
+  const first = needsImage(state) ? `${verb === 'build' ? 'Builds' : 'Pulls'} the image, creates` : 'Creates';
+  const label = needsImage(state) ? `${verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
+  return [
+    element('span', { class: 'words muted small' }, `${first} `, element('span', { class: 'name' }, name), gpus ? ` and starts it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : ' and starts it'),
+    button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state),
+    button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
+  ];
+}
+
+const blockedBar = ({ words, isCreatable }, state, on) => [element('span', { class: 'words state warn small' }, words),
+  isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(Boolean);
 
 function stepsOf(state, needsImage) {
   const { name, gpus, check } = state;
@@ -64,8 +83,8 @@ function imageStep({ verb, image }) {
 function loadWords({ loads, isAsking, image }) {
   if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
   const there = loads.present_bytes ? `, ${sizeWords(loads.present_bytes)} of its layers are there` : '';
-  const room = loads.quota_bytes === null ? '' : `; your images may take ${gibibytes(Math.max(0, loads.quota_bytes - loads.used_bytes))} GiB more`;
-  return `${sizeWords(loads.download_bytes)} to load${there}. ${gibibytes(loads.free_bytes)} GiB free${room}.`;
+  const room = loads.quota_bytes === null ? '' : `; your images may take ${sizeWords(Math.max(0, loads.quota_bytes - loads.used_bytes))} more`;
+  return `${loads.download_bytes ? `${sizeWords(loads.download_bytes)} to load` : 'Nothing to load'}${there}. ${sizeWords(loads.free_bytes)} free${room}.`;
 }
 
 const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},
@@ -75,7 +94,7 @@ const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, w
 function button(label, { kind = '', type = 'button', key, cmd, click }, { isAway, isBusy, why }) {
   const isOff = isAway || isBusy || Boolean(why);
   return element('button', {
-    class: `btn ${kind}`, type, 'data-key': key, 'data-cmd': cmd, 'aria-disabled': isOff ? 'true' : null, 'aria-busy': isBusy === key ? 'true' : null,
+    class: `btn ${kind}`, type, form: type === 'submit' ? 'composer' : null, 'data-key': key, 'data-cmd': cmd, 'aria-disabled': isOff ? 'true' : null, 'aria-busy': isBusy === key ? 'true' : null,
     'aria-describedby': why ? 'plan-why' : null, on: click ? { click: () => { if (!isOff) click(); } } : {},
   }, label);
 }
@@ -83,14 +102,12 @@ function button(label, { kind = '', type = 'button', key, cmd, click }, { isAway
 // ---- what is in the way ----
 
 function blocked(blocks, state, on) {
-  const isCreatable = !blocks.some(block => block.code === 'license_required');
   return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'), element('div', {},
     ...blocks.flatMap((block, at) => [
-      element('p', {}, at === 0 && element('b', {}, 'This would not start.'), at === 0 && ' ', sentence(block.message)),
+      element('p', {}, at === 0 && element('b', {}, state.why.words), at === 0 && ' ', sentence(block.message)),
       element('div', { class: 'row' },
         ...(at === 0 ? state.mends : []).map(mend => element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () => on.mend(mend) } }, mend.label)),
-        block.action && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint, click: () => on.act(block.action) }, { ...state, why: '' }),
-        at === blocks.length - 1 && isCreatable && button('Create only', { kind: 'sm', key: 'only', cmd: state.lines.create, click: on.createOnly }, state)),
+        block.action && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint, click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
       ...hintOf(block.hint),
       element('span', { class: 'code' }, block.code)]), state.problem));
 }
@@ -128,7 +145,7 @@ export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
     `Revision ${revision}, ${scope === 'global' ? "everybody's" : 'yours'}.`,
     needs && `GPUs ${needs}.`,
     gpu.min_cuda && `CUDA ${gpu.min_cuda} or newer.`,
-    ports.length > 0 && `Ports: ${ports.map(port => `${port.name} ${port.container_port ?? ''}`).join(', ')}.`,
+    ports.length > 0 && `Ports: ${ports.map(port => [port.name, port.container_port].filter(Boolean).join(' ')).join(', ')}.`,
     launchers.length > 0 && `Apps: ${launchers.map(launcher => launcher.name).join(', ')}.`,
     mounts.length > 0 && `Mounts ${mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')}.`,
   ].filter(Boolean).join(' ');

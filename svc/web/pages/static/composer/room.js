@@ -15,7 +15,7 @@ export function roomOf(capacity) {
   const { quota, host, gpus } = capacity;
   const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) => meterOf(key, meter, capacity));
   const node = element('section', { class: 'panel a-room', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'In use with this workspace'),
+    element('header', {}, element('h2', { id: 'room-h' }, 'Yours with this workspace'),
       element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ', element('span', { class: 'mono' }, quota.name))),
     element('div', { class: 'body stack-4' },
       gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus, { compact: true })),
@@ -48,10 +48,10 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
     drawn('svg', { class: 'bar', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
   function show(wanted) {
     const value = wanted[key];
-    const { text, isOver } = state(value);
+    const { text, isOver, isMore } = state(value);
     says.textContent = text;
     says.classList.toggle('is-danger', isOver);
-    setAttribute(now, 'class', `now ${isOver ? 'over' : 'mine'}`);
+    setAttribute(now, 'class', `now ${isOver ? 'over' : isMore ? 'warn' : 'mine'}`);
     setAttribute(now, 'width', share(Math.min(value ?? Infinity, Math.max(0, (most ?? 0) - taken))));
     const sum = taken + (value ?? 0);
     setAttribute(node, 'aria-valuenow', Math.min(sum, most ?? sum));
@@ -65,7 +65,7 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
       const isOver = limit !== null && taken > 0;
       return { isOver, text: isOver ? `all wanted, ${form(Math.max(0, limit - taken))}${unit} left` : limit === null ? 'no limit' : `${form(limit)} of ${form(limit)}${unit}` };
     }
-    if (limit === null && most !== null) return { isOver: taken + value > most, text: `${form(taken + value)} of ${form(most)}${unit}` };
+    if (limit === null && most !== null) return { isOver: false, isMore: taken + value > most, text: `${form(taken + value)}${unit}; the host has ${form(most)}${unit}` };
     const left = most === null ? Infinity : Math.max(0, most - taken);
     if (value > left) return { isOver: true, text: `${form(value)}${unit} wanted, ${form(left)}${unit} left` };
     return { isOver: false, text: most === null ? `${form(taken + value)}${unit}, no limit` : `${form(taken + value)} of ${form(most)}${unit}` };

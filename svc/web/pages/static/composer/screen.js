@@ -10,9 +10,7 @@ import { afterAMoment, delayed } from '../frame/turns.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
-import { picksOf } from './picks.js';
 import { likelyGpus, roomOf } from './room.js';
-import { formBones, notComposed } from './states.js';
 import { hasGpus } from '../shared/gpu_fields.js';
 import { quoted } from '../frame/words.js';
 import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
@@ -20,6 +18,7 @@ import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
 const CAPACITY_MS = 10_000, SETUP_MS = 5_000;
 const query = new URLSearchParams(location.search);
 
+const states = () => import('./states.js');
 const later = import('./plan.js'); // beside what is read
 let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null;
 
@@ -189,8 +188,15 @@ function showPlan(shown) {
   const { texts, body } = shown ?? now(), { template } = chosen;
   const line = start => commandOf(texts, body, word(template), { start });
   const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
-  replace(find('[data-plan]', form), plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME', wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } },
-    { createOnly: () => send('only'), mend, act }));
+  const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME', wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } },
+    { createOnly: () => send('only'), mend, act });
+  replace(find('[data-plan]', form), steps);
+  showBar(...bar);
+}
+
+function showBar(...content) {
+  replace(find('[data-go]'), ...content);
+  find('[data-go]').hidden = content.length === 0;
 }
 
 const modeOf = body => body.resources?.gpu_mode ?? chosen.template.defaults.gpu_mode;
@@ -205,7 +211,7 @@ function mend({ key, value }) {
 }
 
 async function act(action) {
-  if (isAway() || busy || !await plan.isMeant(action)) return;
+  if (isAway() || busy) return;
   busy = 'act';
   showPlan();
   try {
@@ -274,6 +280,7 @@ async function follow(operation, { wantsStart, again }) {
   if (form) {
     find('.a-form', form).inert = true;
     find('[data-plan]', form).replaceChildren(setup.node);
+    showBar();
   } else {
     place.replaceChildren(element('div', { class: 'cols half' }, setup.node));
   }
@@ -286,7 +293,7 @@ function back() {
   history.replaceState(null, '', '/new');
   find('.a-form', form).inert = false;
   update();
-  find('.a-plan [data-key=go], .a-plan [data-blocked]', form)?.focus();
+  find('[data-go] [data-key=go], .a-plan [data-blocked]')?.focus();
 }
 
 const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURIComponent(name)}${isStarted ? '/terminal' : ''}`);
@@ -297,9 +304,9 @@ async function build(workspaces, ready) {
   const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
   const levels = await recommend(template).catch(() => null);
   const sections = formOf({ hasGpus: hasGpus(known.capacity), missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
-  picks = picksOf(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
+  picks = plan.templatePicks(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
   room = roomOf(known.capacity);
-  form = element('form', { class: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },
+  form = element('form', { class: 'composer', id: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },
     element('div', { class: 'stack-4 a-form' }, element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
     room.node, element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }), element('div', { class: 'stack-2', 'data-notes': true })));
   if (source) await takeOver(source, template, levels);
@@ -318,11 +325,14 @@ function typed({ target }) {
 
 // Enter sends the form, and says why where nothing can be sent.
 function entered({ key, target }) {
-  if (key === 'Enter' && target.matches('input[data-field]') && !find('[type=submit]', form)) send('go');
+  if (key === 'Enter' && target.matches('input[data-field]') && !find('[data-go] [type=submit]')) send('go');
 }
 
 async function begin() {
-  const ready = afterAMoment(() => { if (!known.isRead) place.replaceChildren(formBones()); });
+  const ready = afterAMoment(async () => {
+    const { formBones } = await states();
+    if (!known.isRead && !place.firstChild) place.replaceChildren(formBones());
+  });
   try {
     if (query.get('setup')) {
       const operation = await call('GET', `/api/operations/${encodeURIComponent(query.get('setup'))}`);
@@ -339,7 +349,7 @@ async function begin() {
     showSetups(setups);
   } catch (error) {
     ready();
-    if (error.status !== 401) place.replaceChildren(notComposed(error, begin));
+    if (error.status !== 401) place.replaceChildren((await states()).notComposed(error, begin));
   }
 }
 

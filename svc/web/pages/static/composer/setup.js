@@ -1,5 +1,6 @@
 // A set-up under way: its steps, with bytes and rate, until the workspace is there and runs.
 import { call } from '../frame/api.js';
+import { askToCancel } from '../shared/cancelling.js';
 import { bar, element, icon, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
@@ -96,7 +97,7 @@ export function setupOf(operation, { wantsStart, on }) {
   }
 
   async function stop() {
-    if (isCancelling || isAway()) return;
+    if (isCancelling || isAway() || !await askToCancel(now) || !isOpen(now)) return;
     isCancelling = true;
     show();
     try {

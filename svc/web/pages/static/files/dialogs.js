@@ -1,18 +1,19 @@
 // The dialogs of the files screen: a name for a folder, a new name, another folder. The line follows what is typed.
 import { call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
 import { commands, folderLine, removal } from './lines.js';
-import { apiOf, encodedPath, folderOf, joined, lastOf, readable, seen, word } from './paths.js';
+import { apiOf, encodedPath, folderOf, joined, lastOf, readable, word } from './paths.js';
 import { field, formDialog } from '../shared/dialogs.js';
 import { counted } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 
 
-// One field and one deed; `act(text, forced)` does it. A name that is taken can be replaced where `replaces` says so:
-// `forced()` is true for the one request that "Replace it" was pressed for.
+// One field and one deed; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
+// `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed for.
 // Resolves to whether it is done.
-async function askFor({ title, label, value, help, deed, line, act, suggest = null, replaces = false }) {
+async function askFor({ title, label, value, help, deed, line, act, suggest = null, target = null }) {
   const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', list: suggest ? 'folders' : null });
   let force = false;
   const list = element('datalist', { id: 'folders' });
@@ -27,12 +28,17 @@ async function askFor({ title, label, value, help, deed, line, act, suggest = nu
     try {
       await act(text, forced);
     } catch (error) {
-      if (!replaces || error.code !== 'file_exists' || wasForced) throw error;
+      if (!target || error.code !== 'file_exists' || wasForced) throw error;
+      if (await isFolder(target(text))) throw refused({ ...plainly(error), message: 'A folder of that name is there already, and nothing replaces a folder.' });
       throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error), element('div', { class: 'row' }, element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
     }
   };
-  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed, keep: 'Let it be', lineOf: () => line(input.value.trim()), send }) !== null;
+  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed, lineOf: () => line(input.value.trim()), send }) !== null;
 }
+
+const plainly = ({ code, message, request_id: id }) => ({ code, message, request_id: id, hint: '', action: null });
+
+const isFolder = ({ root, path }) => call('GET', apiOf(root, 'list', path, '&limit=1'), { background: true }).then(({ entry }) => entry.type === 'directory', () => false);
 
 export function askForFolder(root, folder) {
   return askFor({
@@ -48,7 +54,7 @@ export function askForName(root, entry) {
   const above = folderOf(entry.path);
   const to = name => joined(above, encodedPath(name));
   return askFor({
-    title: `Rename ${seen(entry.name)}`, label: 'New name', value: entry.utf8 ? entry.name : '', help: 'What has it open keeps it.', deed: 'Rename it', replaces: true,
+    title: `Rename ${spelledOut(entry.name)}`, label: 'New name', value: entry.utf8 ? entry.name : '', help: 'Programs that have it open go on with it.', deed: 'Rename it', target: name => ({ root, path: to(name) }),
     line: name => `svc fs mv ${word(root, entry.path)} ${word(root, name ? to(name) : joined(above, 'NAME'))}`,
     act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
@@ -59,8 +65,8 @@ export function askForPlace(root, folder, entries) {
   const left = [...entries];
   const to = (place, entry) => joined(place ? encodedPath(place) : '', lastOf(entry.path));
   return askFor({
-    title: entries.length === 1 ? `Move ${seen(entries[0].name)}` : `Move ${entries.length} entries`, label: `Folder in ${root}`, value: decodeURIComponentOr(folder),
-    help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`, deed: 'Move', replaces: true,
+    title: entries.length === 1 ? `Move ${spelledOut(entries[0].name)}` : `Move ${entries.length} entries`, label: `Folder in ${root}`, value: decodeURIComponentOr(folder),
+    help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`, deed: 'Move', target: place => ({ root, path: to(place, left[0]) }),
     suggest: (text, list) => suggestFolders(root, text, list),
     line: place => commands(entries, entry => `svc fs mv ${word(root, entry.path)} ${word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')}`),
     act: async (place, forced) => {
@@ -92,14 +98,14 @@ async function suggestFolders(root, text, list) {
 // What is lost, in words: how much a folder has is asked first.
 export async function askToRemove(root, entries) {
   const [first] = entries, one = entries.length === 1;
-  const name = one ? seen(first.name) : counted(entries.length, 'entry', 'entries');
+  const name = one ? spelledOut(first.name) : counted(entries.length, 'entry', 'entries');
   const words = [];
-  if (!one) words.push(`${entries.slice(0, 5).map(entry => seen(entry.name)).join(', ')}${entries.length > 5 ? ` and ${entries.length - 5} more` : ''}.`);
+  if (!one) words.push(`${entries.slice(0, 5).map(entry => spelledOut(entry.name)).join(', ')}${entries.length > 5 ? ` and ${entries.length - 5} more` : ''}.`);
   if (one && first.type === 'directory') {
     const total = await call('GET', apiOf(root, 'list', first.path, '&limit=1'), { background: true }).then(found => found.total, () => null);
     words.push(total === 0 ? 'The folder is empty.' : `The folder goes with all that is in it${total === null ? '' : `: ${counted(total, 'entry', 'entries')}, and what is in those`}.`);
   } else if (entries.some(entry => entry.type === 'directory')) words.push('Folders go with all that is in them.');
   if (entries.some(entry => entry.type === 'symlink')) words.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
-  words.push('Nothing brings it back.');
-  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them', keep: one ? 'Keep it' : 'Keep them', line: commands(entries, entry => removal(root, entry)), danger: true });
+  words.push('This cannot be undone.');
+  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them', line: commands(entries, entry => removal(root, entry)), danger: true });
 }

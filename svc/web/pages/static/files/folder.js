@@ -2,11 +2,11 @@
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { rowOf } from './row.js';
-import { byteSize, counted } from '../frame/words.js';
+import { byName, byteSize, counted } from '../frame/words.js';
 
 const STEP = 200;
 const SORTS = {
-  Name: (a, b) => (b.type === 'directory') - (a.type === 'directory') || (a.name < b.name ? -1 : 1),
+  Name: (a, b) => (b.type === 'directory') - (a.type === 'directory') || byName(a.name, b.name) || (a.name < b.name ? -1 : 1),
   Size: (a, b) => a.size - b.size || SORTS.Name(a, b),
   Changed: (a, b) => (a.modified_at ?? '').localeCompare(b.modified_at ?? '') || SORTS.Name(a, b),
 };

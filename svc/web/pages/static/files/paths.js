@@ -1,7 +1,6 @@
 // Paths of files: percent-encoded bytes for the API, words of a command, and text that shows what is in it.
 import { quoted } from '../frame/words.js';
-
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+import { UNSEEN, spelledOut } from '../shared/unseen.js';
 
 // Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
 const encoded = name => encodeURIComponent(name.toWellFormed()).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -9,11 +8,6 @@ export const encodedPath = path => path.split('/').map(encoded).join('/');
 export const joined = (folder, name) => folder ? `${folder}/${name}` : name;
 export const folderOf = path => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 export const lastOf = path => path.slice(path.lastIndexOf('/') + 1);
-
-// Text in which nothing is unseen, and nothing turns around what stands beside it.
-export function seen(text) {
-  return text.replace(UNSEEN, char => char === '\n' ? '\\n' : char === '\t' ? '\\t' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
 
 function bytesOf(path) {
   return Array.from(path.match(/%[0-9A-Fa-f]{2}|[^%]/g) ?? [], piece => piece.length > 1 ? parseInt(piece.slice(1), 16) : piece.charCodeAt(0));
@@ -26,7 +20,7 @@ function textOf(path) {
 const escaped = (path, isPlain) => bytesOf(path).map(byte => isPlain(byte) ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 
 // A path of the API as text to be read; bytes that are no UTF-8 as \xNN.
-export const readable = path => path.split('/').map(part => seen(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
+export const readable = path => path.split('/').map(part => spelledOut(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
 
 // A word of a command, of printable characters only: `before` as it is, then a path of the API.
 function shellWord(before, path, after = '') {

@@ -3,8 +3,9 @@ import { call } from '../frame/api.js';
 import { element, icon, setAttribute } from '../frame/dom.js';
 import { ticketed } from './downloads.js';
 import { refused } from '../frame/notices.js';
-import { apiOf, readable, seen, word } from './paths.js';
+import { apiOf, readable, word } from './paths.js';
 import { byteSize, time } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 
 const PART = 128 * 1024, TEXT_MAX = 1 << 20, PICTURE_MAX = 64 << 20;
 const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
@@ -14,8 +15,8 @@ export function preview(root, entry, { act, barred }) {
   const body = element('div', { 'aria-busy': 'true', class: 'preview' });
   const writes = (kind, label, cmd, more = {}) => element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () => act(kind, [entry]) } }, label);
   const place = word(root, entry.path);
-  const panel = element('section', { class: 'panel', 'aria-label': seen(entry.name) },
-    element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, seen(entry.name)),
+  const panel = element('section', { class: 'panel', 'aria-label': spelledOut(entry.name) },
+    element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, spelledOut(entry.name)),
       element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ', entry.modified_at && time(entry.modified_at, 'day')),
       element('div', { class: 'actions' },
         element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download', 'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'), 'Download'),
@@ -36,7 +37,7 @@ async function fill(root, entry, body) {
 const say = (body, text) => body.replaceChildren(element('p', { class: 'body muted' }, text));
 
 async function showPicture(root, entry, body) {
-  const picture = element('img', { alt: seen(entry.name), src: await ticketed(apiOf(root, 'download', entry.path)) });
+  const picture = element('img', { alt: spelledOut(entry.name), src: await ticketed(apiOf(root, 'download', entry.path)) });
   await new Promise(resolve => {
     picture.addEventListener('load', resolve);
     picture.addEventListener('error', resolve);
@@ -47,7 +48,7 @@ async function showPicture(root, entry, body) {
 
 async function showText(root, entry, body) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto', 'aria-label': `Content of ${seen(entry.name)}` });
+  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto', 'aria-label': `Content of ${spelledOut(entry.name)}` });
   const foot = element('footer', {});
   let offset = 0;
   const more = async () => {
@@ -67,7 +68,7 @@ async function showText(root, entry, body) {
   };
   const busily = async button => {
     setAttribute(button, 'aria-busy', 'true');
-    await more().catch(error => foot.replaceChildren(element('span', { class: 'muted small' }, isBinary(error) ? 'From here on it is no text.' : seen(error.message))));
+    await more().catch(error => foot.replaceChildren(element('span', { class: 'muted small' }, isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))));
   };
   try {
     await more();

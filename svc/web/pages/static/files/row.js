@@ -1,13 +1,14 @@
 // One entry of a folder.
 import { element, icon } from '../frame/dom.js';
-import { pageOf, seen, word } from './paths.js';
+import { pageOf, word } from './paths.js';
 import { byteSize, time } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 
 const ICON = { file: 'file', directory: 'files', symlink: 'link', other: 'info' };
 
 // `act` does what the menu says; `choose` is told of the check mark; `barred` has the reason why nothing may be changed.
 export function rowOf(entry, { root, isChosen, act, choose, barred }) {
-  const name = seen(entry.name);
+  const name = spelledOut(entry.name);
   const check = element('input', { type: 'checkbox', 'aria-label': name, 'data-key': `check-${entry.path}`, on: { change: event => choose(entry, event.target.checked) } });
   check.checked = isChosen;
   return element('tr', { role: 'row', tabindex: '-1', 'data-path': entry.path, 'aria-selected': isChosen ? 'true' : null },
@@ -26,7 +27,7 @@ function nameOf({ type, path }, root, name) {
 }
 
 function notesOf({ type, target, utf8 }) {
-  const notes = [type === 'symlink' && `leads to ${seen(target ?? '')}`, type === 'other' && 'a pipe, socket or device', !utf8 && 'bytes that are no UTF-8'];
+  const notes = [type === 'symlink' && `leads to ${spelledOut(target ?? '')}`, type === 'other' && 'a pipe, socket or device', !utf8 && 'bytes that are no UTF-8'];
   return notes.filter(Boolean).map(note => element('span', { class: 'muted small ref' }, note));
 }
 

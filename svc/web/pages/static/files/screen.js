@@ -8,8 +8,9 @@ import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
 import { announce, answer, answerRefusal, refused, unread } from '../frame/notices.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
-import { apiOf, folderOf, pageOf, placeOf, readable, seen, word } from './paths.js';
+import { apiOf, folderOf, pageOf, placeOf, readable, word } from './paths.js';
 import { byteSize, counted } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 
 const LISTED = 10_000, WORK = 'work'; // the root that everybody has
 const at = { root: '', path: '' }, known = { roots: null, limits: null, found: null };
@@ -157,7 +158,7 @@ function rootLink({ id, read_only: isReadOnly }) {
 
 function mountedAt({ mounted_at: mounted, path }, folder) {
   const below = folder ? `/${readable(folder)}` : '';
-  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? seen(path)}${below}`), mounted ? ' in your workspaces' : ' on the host'];
+  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? spelledOut(path)}${below}`), mounted ? ' in your workspaces' : ' on the host'];
 }
 
 function showButtons(folder) {
@@ -168,7 +169,7 @@ function showButtons(folder) {
     setAttribute(button, 'aria-describedby', reason ? 'barred' : null);
   }
   const root = at.root || WORK;
-  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`, upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}`, tree: `tar -c FOLDER | svc fs upload - ${word(root, folder, '/FOLDER.tar')}` };
+  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`, upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}` };
   for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
   setAttribute(find('[data-do=all]'), 'aria-disabled', isAway() ? 'true' : null);
 }
@@ -224,7 +225,7 @@ async function fetchAll(deeds, entries, { root }) {
       const skipped = await deeds.download(root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
       toast(skipped ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${skipped === 1 ? 'is' : 'are'} left out` : 'The download begins');
     } catch (error) {
-      if (error.status !== 401) answerRefusal(error, `${seen(entry.name)} was not downloaded.`);
+      if (error.status !== 401) answerRefusal(error, `${spelledOut(entry.name)} was not downloaded.`);
       return;
     }
   }
@@ -240,7 +241,7 @@ async function removeAll(entries, place) {
     }
     announce('Removed');
   } catch (error) {
-    if (error.status !== 401) answerRefusal(error, `${seen(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
+    if (error.status !== 401) answerRefusal(error, `${spelledOut(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
   }
   unchooseIn(place);
   if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });

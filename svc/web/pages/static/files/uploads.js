@@ -1,10 +1,12 @@
 // The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
+import { ask } from '../frame/asking.js';
 import { bar, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
-import { folderOf, localWord, pageOf, placeOf, readable, seen, word } from './paths.js';
+import { folderOf, localWord, pageOf, placeOf, readable, word } from './paths.js';
 import { addUploads, cancelAll, cancelUpload, clearEnded, goOn, goOnNow, isUnderWay, onUploads, rateOf, replaceAll, skipAll, tryAgain, uploads } from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
 import { byteSize, duration } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 
 const ROWS_MAX = 40, DRAW_MS = 250;
 const rows = new Map(); // id -> its row, and what it says
@@ -67,8 +69,8 @@ function drawHead() {
   const buttons = [
     many('asking') > 1 && plain(`Replace all ${many('asking')}`, replaceAll, 'up-replace'),
     many('asking') > 1 && plain('Skip all', skipAll, 'up-skip'),
-    uploads.items.length - ended > 1 && plain('Cancel all', cancelAll, 'up-cancel'),
-    ended > 0 && plain('Clear ended ones', clearEnded, 'up-clear'),
+    uploads.items.length - ended > 1 && plain('Cancel all', () => cancel(uploads.items.filter(isUnderWay), cancelAll), 'up-cancel'),
+    ended > 0 && plain('Clear finished', clearEnded, 'up-clear'),
   ].filter(Boolean);
   const place = find('.actions', panel());
   if (place.textContent !== buttons.map(button => button.textContent).join('')) {
@@ -88,7 +90,7 @@ function drawFull() {
   place.hidden = !says;
   if (!says) { place.replaceChildren(); return; }
   place.replaceChildren(element('div', { class: 'notice warn', role: 'alert' }, icon('warning'), element('div', {},
-    element('p', {}, element('b', {}, 'There is no room left. '), `${seen(uploads.full.message)}. Uploads wait; remove what is not needed here, or old images, and go on.`),
+    element('p', {}, element('b', {}, 'There is no room left. '), `${spelledOut(uploads.full.message)}. Uploads wait; remove what is not needed here, or old images, and go on.`),
     element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', on: { click: goOn } }, 'Go on'),
       element('a', { class: 'btn sm', href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
     element('span', { class: 'code' }, uploads.full.code))));
@@ -103,7 +105,7 @@ function rowOfUpload(item) {
   if (old?.says === says) { progressOf(item, old.row); return old.row; }
   const row = element('tr', { role: 'row', class: 'plain', 'data-upload': item.id, 'data-state': item.state },
     element('td', { role: 'cell', class: 'up-name' }, element('div', { class: 'stack' },
-      element('span', { class: 'mono small ref', title: readable(item.path) }, seen(item.name)),
+      element('span', { class: 'mono small ref', title: readable(item.path) }, spelledOut(item.name)),
       !isHere && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true, 'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` }, `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', { role: 'cell' }, stateOf(item)),
     element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
@@ -118,7 +120,7 @@ function stateOf(item) {
   if (item.state === 'done') return element('span', { class: 'state ok small' }, `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
   if (item.state === 'running') return element('div', { class: 'stack' }, bar(0, 'busy'), small('muted num'));
   if (item.state === 'asking') return small('is-warn', icon('warning'), ' a file of that name is there already');
-  if (item.state === 'failed') return small('is-danger', icon('warning'), ` ${seen(item.error.message)} `, element('span', { class: 'muted mono tiny' }, [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
+  if (item.state === 'failed') return small('is-danger', icon('warning'), ` ${spelledOut(item.error.message)} `, element('span', { class: 'muted mono tiny' }, [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
   return small('muted num');
 }
 
@@ -138,7 +140,7 @@ function wordsOf(item) {
   if (item.state === 'broken') {
     const left = Math.max(0, Math.ceil((item.retryAt - Date.now()) / 1000));
     const when = item.why === 'signed out' ? 'once you have signed in' : left > 0 ? `in ${left} s` : 'as soon as it can';
-    return `${BROKEN[item.why] ?? seen(item.why)}; it begins again from the start ${when}`;
+    return `${BROKEN[item.why] ?? spelledOut(item.why)}; it begins again from the start ${when}`;
   }
   const rate = rateOf(item);
   if (item.sent >= item.size) return `${byteSize(item.size)} sent, being written to the disk`;
@@ -147,7 +149,7 @@ function wordsOf(item) {
 
 function buttonsOf(item) {
   const to = word(item.root, item.path), from = localWord(item.name);
-  const button = (label, act, more = {}, kind = '') => element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${seen(item.name)}`, 'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
+  const button = (label, act, more = {}, kind = '') => element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${spelledOut(item.name)}`, 'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
   if (item.state === 'done') return [];
   if (item.state === 'asking') {
     return [button('Replace', () => tryAgain(item, { force: true }), { 'data-cmd': `svc fs upload ${from} ${to} --force` }), button('Skip', () => cancelUpload(item), {}, 'quiet')];
@@ -155,7 +157,15 @@ function buttonsOf(item) {
   if (item.state === 'failed') {
     return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }), button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
   }
-  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow), button('Cancel', () => cancelUpload(item))];
+  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow), button('Cancel', () => cancel([item], cancelUpload))];
+}
+
+// What has been sent of them is lost.
+async function cancel(items, end) {
+  const begun = items.filter(item => item.sent > 0), [first] = begun;
+  const what = begun.length === 1 ? `the upload of ${spelledOut(first.name)}` : `${begun.length} uploads`;
+  if (begun.length && !await ask({ title: `Cancel ${what}?`, words: [`What was sent is lost: ${byteSize(begun.reduce((sum, item) => sum + item.sent, 0))}.`], deed: begun.length === 1 ? 'Cancel the upload' : 'Cancel them', keep: begun.length === 1 ? 'Let it go on' : 'Let them go on' })) return;
+  end(...items);
 }
 
 // Said once, when none is under way any more.

@@ -1,4 +1,5 @@
 // The one place that sends requests: the session's header, versions, errors as what they say.
+import { byName } from './words.js';
 
 const KEY = 'svc.session'; // the secret half of the session that scripts may read; the other is a cookie
 
@@ -102,5 +103,5 @@ export async function all(path, options) {
     items.push(...page.items);
     offset = page.next_offset ?? null;
   }
-  return items;
+  return /[?&]sort=name\b/.test(path) ? items.sort((a, b) => byName(a.name, b.name)) : items;
 }

@@ -61,6 +61,11 @@ export function follow() {
   });
 }
 
+// Where the stream begins, if it has not: what changed after this event is told, so that nothing is read twice.
+export function beginAfter(id) {
+  if (lastId === '' && Number.isInteger(id)) lastId = String(id);
+}
+
 // The person is back, or the network: do not wait any longer.
 export function again() {
   if (leads) {

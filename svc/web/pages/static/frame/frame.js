@@ -1,7 +1,7 @@
 // What every screen has around it: who is signed in, the banner, menus, keys, and what happens when the session ends.
 import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
 import { element, find, findAll, setAttribute } from './dom.js';
-import { again, follow, onState, stateOfStream } from './events.js';
+import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
 import { refused } from './notices.js';
@@ -35,6 +35,7 @@ export async function startFrame({ refresh }) {
   onState(state => showBanner(state));
   watchPerson(refresh);
   const found = await readSession();
+  beginAfter(found.events_after);
   fillUser(found);
   setInterval(() => { if (!document.hidden) refreshTimes(); }, 15_000);
   return found;
@@ -79,12 +80,21 @@ function leave() {
 function fillUser({ user: found, attention }) {
   user = found;
   for (const node of findAll('[data-user]')) node.textContent = user.name;
+  showPerson(user.display_name);
   for (const node of findAll('[data-sign-out]')) node.addEventListener('click', signOut);
   for (const node of findAll('[data-admin]')) node.hidden = !user.superuser;
   showExpiring(attention.tokens_expiring);
   if (!user.superuser) return;
   badge('admin-templates', attention.reviews_waiting, number => `${number === 1 ? 'template waits' : 'templates wait'} for a review`);
   badge('admin-gpus', attention.gpus_lost, number => `running ${number === 1 ? 'workspace' : 'workspaces'} lost a GPU`);
+}
+
+// The person's name beside the account's.
+export function showPerson(name) {
+  for (const node of findAll('[data-person]')) {
+    node.textContent = node.title = name;
+    node.hidden = name === '';
+  }
 }
 
 // The tokens that expire within seven days, where the navigation leads to them.
@@ -194,23 +204,6 @@ function showBanner(state) {
   };
   tick();
   bannerTimer = setInterval(tick, 500);
-}
-
-// ---- dialogs ----
-
-// Asks before what cannot be undone: resolves to true for the deed. The focus is on the harmless button.
-export function ask({ title, words, deed, keep, line, danger = false }) {
-  const harmless = element('button', { class: 'btn', value: '', autofocus: true }, keep);
-  const dialog = element('dialog', { 'aria-labelledby': 'ask-h' }, element('form', { method: 'dialog' },
-    element('h2', { id: 'ask-h' }, title), ...words.map(text => element('p', {}, text)),
-    element('div', { class: 'cmd' }, element('code', {}, line)),
-    element('div', { class: 'ends' }, harmless, element('button', { class: `btn primary${danger ? ' danger' : ''}`, value: 'deed' }, deed))));
-  document.body.append(dialog);
-  return new Promise(resolve => {
-    dialog.addEventListener('close', () => { dialog.remove(); resolve(dialog.returnValue === 'deed'); });
-    dialog.showModal();
-    harmless.focus();
-  });
 }
 
 // ---- menus ----

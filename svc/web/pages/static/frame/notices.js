@@ -1,5 +1,6 @@
 // A refusal is a next step: the API's message, a button that does its hint, the hint as a command, the code.
 import { command, element, find, icon } from './dom.js';
+import { onState } from './events.js';
 
 // `what` says what was being done; `act` does the error's action; `retry` asks again, by itself where it may.
 export function refused(error, { what = '', act = null, retry = null, dismiss = null, answers = true } = {}) {
@@ -7,17 +8,23 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
   const { action, hint } = error;
   const hasAction = action && act;
   const buttons = [
-    hasAction && element('button', { class: 'btn sm primary', type: 'button', 'data-cmd': hint || null, 'data-key': 'act', on: { click: () => act(action) } }, action.label),
+    hasAction && element('button', { class: 'btn sm primary', type: 'button', 'data-cmd': hint || null, 'data-key': 'act', on: { click: () => ifMeant(action, act) } }, action.label),
     retry && element('button', { class: 'btn sm', type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
     retry && element('span', { class: 'muted small num', 'data-countdown': true }),
     dismiss && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
   ].filter(Boolean);
-  return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1' }, icon('warning'),
+  return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1', 'data-code': error.code }, icon('warning'),
     element('div', {},
-      element('p', {}, what && element('b', {}, what), what && ' ', sentence(error.message)),
+      element('p', {}, what && element('b', {}, what), what && ' ', sentence(error.message, what)),
       buttons.length > 0 && element('div', { class: 'row' }, buttons),
       ...hintOf(hint),
       element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
+}
+
+// Do what the button of a refusal says; what ends something is asked about first.
+export async function ifMeant(action, act) {
+  const { isMeant } = await import('../shared/meant.js');
+  if (await isMeant(action)) act(action);
 }
 
 // A hint is a command, or a sentence about one.
@@ -26,8 +33,10 @@ export function hintOf(hint) {
   return /^(sudo )?svc /.test(hint) ? [command(hint)] : [element('p', { class: 'muted small' }, hint)];
 }
 
-export function sentence(text) {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
+// A message as a sentence. What it begins with stays as it is where that is a name: of a file, or one that `said` has.
+export function sentence(text, said = '') {
+  const [word] = /^[^\s,;]*/.exec(text), isName = !/^[a-z']+$/.test(word) || said.split(/[\s,.:;]/).includes(word);
+  const first = isName ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
@@ -54,6 +63,9 @@ export function answer(notice) {
   box.hidden = notice === null;
   if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
 }
+
+// The service answers again: that it did not is no news any more, and what is shown is read anew.
+onState(({ name }) => { if (name === 'live' && find('[data-answer] > [data-code=unreachable]')) answer(null); });
 
 // The same for a refusal, which can be put away; `act` does what its own button says.
 export const answerRefusal = (error, what, act = null) => answer(refused(error, { what, act, dismiss: () => answer(null) }));

@@ -3,22 +3,6 @@ import { element } from './dom.js';
 
 const MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR, GIB = 2 ** 30;
 
-// Why a workspace has its status; the code itself stays in `title`.
-const REASONS = {
-  admin_stopped: 'stopped by an administrator',
-  engine_error: 'the engine failed',
-  gpu_unavailable: 'no free GPU',
-  host_reboot: 'the host was rebooted',
-  idle_policy: 'stopped: idle',
-  oom_killed: 'killed by its memory limit',
-  user_requested: '',
-};
-
-export function reason(code, exitCode) {
-  if (code === 'container_exited') return exitCode === null ? 'its command ended' : `its command ended with ${exitCode}`;
-  return code === null ? '' : REASONS[code] ?? code.replaceAll('_', ' ');
-}
-
 export function duration(seconds) {
   if (seconds < MINUTE) return `${Math.max(0, Math.floor(seconds))} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
@@ -93,7 +77,12 @@ export function counted(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-// A word of a command: quoted where a shell would take it apart.
+// The order of names, for sort: base-2 before base-10.
+export const byName = new Intl.Collator('en', { numeric: true }).compare;
+
+// A word of a command: quoted where a shell would take it apart; what is not seen by its bytes, as svc itself writes it.
 export function quoted(word) {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  if (!/[^\P{C}\n\t]|[\u2028\u2029]/u.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
+  return `$'${word.replace(/[\p{C}\u2028\u2029'\\]/gu, char => Array.from(new TextEncoder().encode(char), byte => `\\x${byte.toString(16).padStart(2, '0')}`).join(''))}'`;
 }

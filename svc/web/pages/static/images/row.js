@@ -21,26 +21,26 @@ export function imageRow(entry, context) {
   const { words, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ') || 'no template'), element('span', { class: 'muted small mono ref' }, ref),
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ') || (stored?.names.length === 0 ? 'left by a build or an earlier pull' : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
       ...(stored?.names.slice(1) ?? []).map(other => element('span', { class: 'muted small mono ref' }, other)))),
     cell('State', '', ...stateOfImage(entry)),
     cell('Needed by', 'small mono ref', needed.join(', ') || (stored?.containers ? `${stored.containers} container${stored.containers === 1 ? '' : 's'}` : '')),
-    cell('Size', 'r', stored ? gib(stored.size_bytes) : ''), cell('Alone', 'r', stored ? gib(stored.unique_bytes) : ''),
+    cell('Size', 'r', stored ? gib(stored.size_bytes) : ''), cell('Own layers', 'r', stored ? gib(stored.unique_bytes) : ''),
     cell('Shared', 'r muted', stored?.shared_bytes ? gib(stored.shared_bytes) : ''),
-    cell('To gain', 'r is-warn', stored?.reclaimable_bytes ? gib(stored.reclaimable_bytes) : ''),
+    cell('Frees', 'r is-warn', stored?.reclaimable_bytes ? gib(stored.reclaimable_bytes) : ''),
     cell(null, 'c-act', element('div', { class: 'row' }, ...deeds(entry, context))));
 }
 
-function stateOfImage({ stored, image }) {
+function stateOfImage({ stored, image, isBarred }) {
   if (image?.operation) return [state('busy', PHASES[image.operation.phase] ?? 'Waiting')];
   if (stored) return [stored.unused ? state('stopped', 'Unused') : state('ok', 'Ready')];
   if (image.status === 'failed') return [state('failed', 'Failed'), element('div', { class: 'small is-danger ref' }, image.error ?? '')];
-  return [state('stopped', 'Not in your store')];
+  return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
 }
 
 function deeds(entry, { isAway, busy, press }) {
   const { stored, image, ref, words } = entry, name = words[0] ?? ref;
-  if (image?.operation) return [];
+  if (image?.operation || entry.isBarred) return [];
   const isOff = isAway || busy === entry.id;
   if (!stored) {
     const verb = verbOf(ref), label = verb === 'build' ? 'Build' : 'Pull';

@@ -1,28 +1,31 @@
 // The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs it.
 import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, replace } from '../frame/dom.js';
-import { ask, isAway } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { askToCancel } from '../shared/cancelling.js';
+import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
-import { counted, sizeOfWords } from '../frame/words.js';
+import { byName, counted, sizeOfWords } from '../frame/words.js';
 import { deed, showNow, startPage } from '../shared/page.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';
 import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
-const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Alone', 'r'], ['Shared', 'r'], ['To gain', 'r'], ['']];
-const known = { overview: null, images: [], operations: [] };
+const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'], ['']];
+const known = { overview: null, images: [], operations: [], barred: new Set() };
 const shown = { order: [], pieces: 1 };
 let busy = '';
 
 // ---- reading ----
 
 async function read(options) {
-  const [overview, images, operations] = await Promise.all([
-    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options),
+  const [overview, images, operations, templates] = await Promise.all([
+    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options), all('/api/templates', options),
   ]);
-  Object.assign(known, { overview, images, operations });
+  const barred = new Set(templates.filter(template => template.findings.some(({ code }) => code === 'registry_not_allowed')).map(({ id }) => id));
+  Object.assign(known, { overview, images, operations, barred });
 }
 
 // ---- what the rows are of ----
@@ -46,7 +49,7 @@ function entries() {
   for (const image of known.images) {
     if (!image.template || stored.has(image.template.id) || image.status === 'ready') continue;
     const id = `${image.template.id} ${image.ref}`;
-    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image });
+    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image, isBarred: known.barred.has(image.template.id) });
   }
   return found;
 }
@@ -60,7 +63,7 @@ function rank({ stored, image }) {
 // Rows keep the place that they had; what is new comes last.
 function inPlace(found) {
   const fresh = [...found.values()].filter(entry => !shown.order.includes(entry.id));
-  fresh.sort((a, b) => rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || (a.ref < b.ref ? -1 : 1));
+  fresh.sort((a, b) => rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || byName(a.ref, b.ref));
   shown.order = [...shown.order.filter(id => found.has(id)), ...fresh.map(entry => entry.id)];
   return shown.order.map(id => found.get(id));
 }
@@ -98,7 +101,7 @@ function disk() {
       element('span', { class: 'muted small num' }, quota === null ? `${gib(total)} of images; ${gib(free)} free` : `${sizeOfWords(total, quota)} that your images may take; ${gib(free)} free`)),
     element('div', { class: 'body stack-2' },
       drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(needed), height: '100%' }), drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
-      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''), sample('warn', 'unused, at least ', gib(unused), ' to gain'),
+      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''), sample('warn', 'unused, at least ', gib(unused), ''),
         sample('soft', quota === null ? 'free ' : 'your quota ', gib(left), quota === null ? '' : ' left'))));
 }
 
@@ -150,7 +153,7 @@ async function doing(id, what, send, done) {
 async function press(kind, entry) {
   if (isAway() || busy) return;
   if (kind === 'cancel') {
-    await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () => call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
+    if (await askToCancel(entry)) await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () => call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
   } else if (kind === 'get') {
     const verb = verbOf(entry.ref), { template } = entry.image;
     await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () => call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () => `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
@@ -161,8 +164,8 @@ async function press(kind, entry) {
 
 async function remove(entry) {
   const { line, path } = removalOf(entry), { stored } = entry, name = entry.words[0] ?? entry.ref;
-  const words = [`${entry.ref}: you gain at least ${gib(stored.unique_bytes)}${stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''}.`, 'No workspace needs it; a later use pulls or builds it again.'];
-  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', keep: 'Keep it', line, danger: true })) return;
+  const words = [`${entry.ref}: it frees at least ${gib(stored.unique_bytes)}${stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''}.`, 'No workspace needs it; a later use pulls or builds it again.'];
+  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', line, danger: true })) return;
   await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
 }
 
@@ -174,10 +177,10 @@ async function prune(spare) {
   const row = item => element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)), element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
   const table = element('div', { class: 'in-dialog' }, element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))), spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
   const words = [
-    spare.length && `No workspace, container or operation needs ${spare.length === 1 ? 'this image' : 'these images'}. You gain at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`,
+    spare.length && `No workspace, container or operation needs ${spare.length === 1 ? 'this image' : 'these images'}. It frees at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`,
     volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
   ].filter(Boolean);
-  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words, deed: `Remove ${amount(spare.length, volumes)}`, keep: spare.length + volumes === 1 ? 'Keep it' : 'Keep them', line: 'svc image prune --yes', danger: true });
+  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words, deed: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
   await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'), ({ removed, freed_bytes: freed, removed_volumes: volumes }) => `Removed ${amount(removed.length, volumes)}, ${gib(freed)}`);

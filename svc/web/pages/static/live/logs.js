@@ -105,7 +105,7 @@ function showStream() {
     ...name !== 'waiting' ? [] : [element('button', { class: 'btn link small', type: 'button', 'data-key': 'now', on: { click: () => stream.now() } }, 'Now')]);
   countTo(status.nextAt ?? null);
   const button = find('[data-follow]');
-  button.textContent = name === 'ended' ? 'Read on' : isPaused ? 'Follow' : 'Pause';
+  button.textContent = isPaused ? 'Follow' : 'Pause';
   setAttribute(button, 'data-cmd', commandFor(log.launcher, { follows: isPaused }));
   find('[data-trouble]').replaceChildren(...name !== 'refused' ? [] : [refused(status.error, { what: 'The log could not be read.', retry: () => stream.start(), answers: false })]);
   setLine(lineOfLog());

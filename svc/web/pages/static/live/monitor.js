@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { amount, quoted, time } from '../frame/words.js';
+import { amount, quoted, sizeWords, time } from '../frame/words.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';
@@ -13,12 +13,14 @@ const BYTES_GIB = 2 ** 30, SAMPLES_MAX = 21_600, GAP_S = 7;
 const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
 
 const tenth = value => amount(Math.round(value * 10) / 10);
+const coreWords = value => value > 0 && value < 0.1 ? value.toFixed(2) : tenth(value);
+const sizeOf = gib => sizeWords(gib * BYTES_GIB);
 const seen = { record: null, sample: null, window: 120, asTables: !window.uPlot, times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
 const charts = {
-  cpu: monitorChart({ title: 'CPU', form: tenth }),
-  memory: monitorChart({ title: 'Memory', form: tenth }),
+  cpu: monitorChart({ title: 'CPU', form: coreWords }),
+  memory: monitorChart({ title: 'Memory', form: sizeOf }),
   use: monitorChart({ title: 'GPU use', form: value => `${Math.round(value)} %`, hasKeys: true }),
-  vram: monitorChart({ title: 'GPU memory', form: tenth, hasKeys: true }),
+  vram: monitorChart({ title: 'GPU memory', form: sizeOf, hasKeys: true }),
 };
 const processes = processTable();
 const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/monitor/stream`, take: (name, data) => { if (name === 'sample') takeSample(data); }, changed: showState });
@@ -65,17 +67,17 @@ function showSample() {
   const course = (lines, limit, unit) => ({ times: seen.times, lines, from, to, unit, most: () => limit || Math.max(1, Math.ceil(highest(lines.flatMap(line => line.values)) * 1.25)) });
   const cores = sample.cpu_limit, memory = sample.memory_limit_bytes && sample.memory_limit_bytes / BYTES_GIB;
   charts.cpu.show(course([{ name: 'Cores', values: seen.cpu }], cores, cores ? `of ${amount(cores)} cores` : 'cores, no limit'), seen.asTables);
-  charts.memory.show(course([{ name: 'GiB', values: seen.memory }], memory, memory ? `of ${tenth(memory)} GiB` : 'GiB, no limit'), seen.asTables);
+  charts.memory.show(course([{ name: 'GiB', values: seen.memory }], memory, memory ? `of ${sizeOf(memory)}` : 'no limit'), seen.asTables);
   const gpus = [...seen.gpus].sort(([a], [b]) => (seen.numbers.get(a) ?? 99) - (seen.numbers.get(b) ?? 99));
   const vram = Math.max(0, ...sample.gpus.map(gpu => gpu.vram_bytes ?? 0)) / BYTES_GIB;
   for (const name of ['use', 'vram']) charts[name].node.hidden = gpus.length === 0;
   const lines = key => gpus.map(([uuid, values]) => ({ name: `GPU ${numberOf(uuid)}`, values: values[key] }));
   if (gpus.length) {
     charts.use.show(course(lines('use'), 100, ''), seen.asTables);
-    charts.vram.show(course(lines('vram'), vram, vram ? `of ${tenth(vram)} GiB` : 'GiB'), seen.asTables);
+    charts.vram.show(course(lines('vram'), vram, vram ? `of ${sizeOf(vram)}` : ''), seen.asTables);
   }
   showProcesses(processes, sample, uuid => String(numberOf(uuid)));
-  find('[data-source]').textContent = `A sample every 2 s, ${sample.source === 'cgroup' ? 'counted by the kernel' : 'added up over its processes'}`;
+  find('[data-source]').textContent = `A sample every 2 s, ${sample.source === 'cgroup' ? 'counted by the kernel' : 'summed over its processes, for the host counts none'}`;
 }
 
 function build() {

@@ -18,7 +18,8 @@ export function processTable() {
 // Rows keep their places while the pointer or the focus is among them.
 export function showProcesses(section, sample, gpuNumber) {
   const { processes, pids, pids_limit: most, more_processes: more } = sample;
-  find('[data-process-count]', section).textContent = `${pids} of ${most ?? 'no limit'}${more ? '; the busiest' : ''}`;
+  find('[data-process-count]', section).textContent = `${most === null ? `${pids}, no limit` : `${pids} of ${most}`}${more ? '; the busiest' : ''}`;
+  find('table', section).classList.toggle('no-gpu-use', sample.gpus.length === 0);
   const body = find('tbody', section);
   const old = new Map(findAll('tr', body).map(row => [row.dataset.pid, row]));
   const rows = processes.map(one => rowOfProcess(one, sample.gpus, gpuNumber, old.get(String(one.pid))));

@@ -2,7 +2,8 @@
 import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { onState } from '../frame/events.js';
-import { ask, isAway } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';

@@ -3,7 +3,8 @@ import { all, call } from '../frame/api.js';
 import { hasSingleKeys } from '../frame/choices.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, stateOfStream } from '../frame/events.js';
-import { ask, isAway } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { DEEDS, QUESTIONS } from '../workspaces/deeds.js';
@@ -170,7 +171,7 @@ async function run() {
 
 async function act({ deed, workspace }) {
   const { id, name } = workspace;
-  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](name))) return;
+  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](workspace))) return;
   const { doing, done, failed, send } = DEEDS[deed];
   announce(`${name}: ${doing}`);
   try {

@@ -3,7 +3,8 @@ import { chooseTheme, theme } from '../frame/choices.js';
 import { find, findAll } from '../frame/dom.js';
 import { PLACES } from '../frame/keys.js';
 import { copyLine } from '../frame/line.js';
-import { duration, quoted, reason } from '../frame/words.js';
+import { duration, quoted } from '../frame/words.js';
+import { reason } from '../shared/reasons.js';
 import { COMMANDS, KEEP_HOURS } from '../workspaces/deeds.js';
 
 export const GROUPS = ['Workspaces', 'Actions', 'Templates', 'Images', 'Screens'];

@@ -1,7 +1,7 @@
 // Settings, sessions: the browsers that are signed in, and ending one or all others.
 import { all, call } from '../frame/api.js';
 import { element, find, findAll } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
 import { counted, time } from '../frame/words.js';
 import { announce } from '../frame/notices.js';
 import { deed, refresh } from '../shared/page.js';
@@ -68,6 +68,8 @@ function endAllButton() {
 const isGone = error => error.status === 404;
 
 async function end(session, label, button) {
+  if (button.getAttribute('aria-disabled')) return;
+  if (!await ask({ title: `End ${label}?`, words: [`The browser at ${session.address} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End the session', line: endCommand(session), danger: true })) return;
   const at = others().findIndex(other => other.id === session.id);
   const isDone = await deed(button, { what: `${label} was not ended.`, refuse: isGone }, () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
   await refresh();
@@ -80,7 +82,7 @@ async function end(session, label, button) {
 async function endAll(button) {
   if (button.getAttribute('aria-disabled')) return;
   const number = others().length;
-  const question = { title: 'End all other sessions?', words: [`${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End all others', keep: 'Keep them', line: button.dataset.cmd, danger: true };
+  const question = { title: 'End all other sessions?', words: [`${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End all others', line: button.dataset.cmd, danger: true };
   if (!await ask(question)) return;
   let ended = 0;
   const isDone = await deed(button, { what: 'They were not ended.' }, async () => { ({ ended } = await call('DELETE', '/api/auth/sessions')); });

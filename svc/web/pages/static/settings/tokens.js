@@ -1,7 +1,7 @@
 // Settings, API tokens: what there is, what ends soon, revoking; and the command that makes one, which only the host does.
 import { all, call } from '../frame/api.js';
 import { command, element, find, findAll, icon } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
 import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
 import { announce } from '../frame/notices.js';
@@ -71,7 +71,7 @@ async function revoke(token, button) {
   if (button.getAttribute('aria-disabled')) return;
   const { id, name, status } = token;
   const words = status === 'expired' ? 'It has expired, and is of no use to anybody. This clears it from the list.' : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
-  if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, keep: 'Keep it', line: revokeCommand(token), danger: true })) return;
+  if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, line: revokeCommand(token), danger: true })) return;
   const at = known.tokens.findIndex(other => other.id === id);
   if (!await deed(button, { what: `${name} was not revoked.`, refuse: isGone }, () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`))) { await refresh(); return; }
   await refresh();

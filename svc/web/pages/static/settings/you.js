@@ -2,6 +2,7 @@
 import { call } from '../frame/api.js';
 import { chooseSingleKeys, chooseTheme, hasSingleKeys, onChoice, theme } from '../frame/choices.js';
 import { element, find, findAll } from '../frame/dom.js';
+import { showPerson } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { amount, counted, gibibytes, quoted, time } from '../frame/words.js';
 import { gauge } from '../workspaces/headroom.js';
@@ -70,6 +71,7 @@ async function saveName(form, name, save) {
   if (!await deed(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) }, request)) return;
   delete name.dataset.typed;
   name.value = known.me.display_name;
+  showPerson(known.me.display_name);
   setLine('svc whoami');
   toast('Saved');
   refreshSoon();

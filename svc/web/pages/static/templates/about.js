@@ -49,8 +49,12 @@ export const needsBuild = (template, image) => isBuilt(template) && image?.statu
 // global ones are seen by them alone.
 export const mayChange = (template, session = null) => template.scope === 'private' || template.status === 'disabled' || Boolean(session?.user.superuser);
 
+// Whether its image can be neither pulled nor built: its registry is not allowed, and the store does not have it.
+export const NOT_ALLOWED = 'registry_not_allowed';
+export const isBarred = (template, image) => image?.status !== 'ready' && template.findings.some(finding => finding.code === NOT_ALLOWED);
+
 export function tagOf(template, image) {
-  if (template.status === 'enabled') return null;
+  if (template.status === 'enabled') return isBarred(template, image) ? element('span', { class: 'tag danger' }, 'registry not allowed') : null;
   if (template.scope === 'global' && template.reviewed_revision !== template.revision) return element('span', { class: 'tag warn' }, 'waits for a review');
   return element('span', { class: 'tag warn' }, template.scope === 'private' && needsBuild(template, image) ? 'needs a build' : 'not enabled');
 }

@@ -13,7 +13,7 @@ const NAMES = { build: 'Build', pull: 'Pull' };
 export function createLog(place) {
   const head = element('header', {}), lines = element('pre', { tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off', 'data-log': true });
   const panel = element('section', { class: 'panel', 'aria-labelledby': 'log-h', hidden: true, 'data-operation': true }, head, element('div', { class: 'log capped' }, lines));
-  const state = { id: null, after: 0, texts: [], isReading: false, timer: null, isEnded: false };
+  const state = { id: null, step: '', redraw: () => {}, after: 0, texts: [], isReading: false, timer: null, isEnded: false };
   place.append(panel);
 
   async function read() {
@@ -38,7 +38,9 @@ export function createLog(place) {
       if (line <= state.texts.length) continue; // it is there
       state.texts.push(text);
       lines.append(element('span', { 'data-n': line, title: at }, text));
+      state.step = stepOf(text) || state.step;
     }
+    state.redraw();
     while (lines.childElementCount > LINES_MAX) lines.firstElementChild.remove();
     if (follows) lines.scrollTop = lines.scrollHeight;
     mark();
@@ -53,7 +55,7 @@ export function createLog(place) {
   }
 
   function begin(id) {
-    Object.assign(state, { id, after: 0, texts: [], isEnded: false });
+    Object.assign(state, { id, step: '', after: 0, texts: [], isEnded: false });
     lines.replaceChildren();
     read();
   }
@@ -74,20 +76,27 @@ export function createLog(place) {
       panel.hidden = operation === null;
       if (!operation) return;
       panel.dataset.status = operation.status;
-      putIn(head, headOf(operation, { title, cancel, save: () => save(`${name}-${operation.kind}.log`) }));
+      state.redraw = () => putIn(head, headOf(operation, { title, cancel, step: state.step, save: () => save(`${name}-${operation.kind}.log`) }));
       if (operation.id !== state.id) begin(operation.id);
       else read();
+      state.redraw();
       mark();
     },
     show() { find('h2', panel)?.scrollIntoView({ block: 'nearest' }); },
   };
 }
 
-function headOf(operation, { title, cancel, save }) {
-  const { id, kind, status, phase, progress, created_at: begun, finished_at: ended } = operation;
+// The step that a line of a build's log begins: the figures of the operation may come later, or not for a quick one.
+function stepOf(line) {
+  const [, number, total] = /^STEP (\d+)\/(\d+)\b/.exec(line) ?? [];
+  return total ? `step ${number} of ${total}` : '';
+}
+
+function headOf(operation, { title, cancel, step, save }) {
+  const { id, kind, status, phase, progress, error, created_at: begun, finished_at: ended } = operation;
   const [shape, word] = STATES[status], isOpen = status === 'queued' || status === 'running';
-  const step = progress?.unit === 'steps' ? farOf(progress) : '';
-  const far = status === 'running' ? [phase, farOf(progress)].filter(Boolean).join(', ') : status === 'failed' && step ? `Failed at ${step}` : '';
+  const failedAt = /\bstep \d+ of \d+\b/.exec(error?.message ?? '')?.[0]; // the last figures may be of a step before
+  const far = status === 'running' ? [phase, farOf(progress) || step].filter(Boolean).join(', ') : status === 'failed' && failedAt ? `Failed at ${failedAt}` : '';
   const took = ended ? `, took ${duration((Date.parse(ended) - Date.parse(begun)) / 1000)}` : '';
   return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`), element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : word),
     element('span', { class: 'muted small' }, 'begun ', time(begun, 'ago'), took),

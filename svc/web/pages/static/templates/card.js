@@ -1,6 +1,6 @@
 // One card of the gallery.
 import { element } from '../frame/dom.js';
-import { addressOf, brings, commandsOf, gives, imageState, madeFrom, mayChange, needsBuild, tagOf } from './about.js';
+import { addressOf, brings, commandsOf, gives, imageState, isBarred, madeFrom, mayChange, needsBuild, tagOf } from './about.js';
 import { pressable } from './page.js';
 
 const fact = (title, ...content) => [element('dt', {}, title), ...content];
@@ -14,17 +14,18 @@ export function cardOf(template, context) {
       element('div', { class: 'row between' }, element('a', { class: 'name ref', href: addressOf(reference), 'data-cmd': commandsOf(reference).get, 'data-key': `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
       template.description && element('span', { class: 'soft small ref' }, template.description)),
     element('dl', { class: 'facts' },
-      fact('Gives', element('dd', {}, gives(template))),
-      fact('Brings', element('dd', {}, brings(template))),
-      fact('From', element('dd', { class: 'mono clip', title: from }, from)),
-      fact('Image', element('dd', {}, imageState(image))),
-      users.length > 0 && fact('Used', element('dd', { class: 'clip', title: users.join(', ') }, 'by ', element('span', { class: 'mono' }, users.join(', '))))),
+      fact('Size', element('dd', {}, gives(template))),
+      fact('Apps', element('dd', {}, brings(template))),
+      fact('Image', element('dd', { class: 'mono clip', title: from }, from)),
+      fact('State', element('dd', {}, imageState(image))),
+      users.length > 0 && fact('Used by', element('dd', { class: 'clip', title: users.join(', ') }, element('span', { class: 'mono' }, users.join(', '))))),
     element('div', { class: 'foot' }, buttonsFor(template, context)));
 }
 
 function buttonsFor(template, { reference, image, build, enable, clone }) {
   const commands = commandsOf(reference), { id } = template;
   const copy = pressable('Clone', { kind: 'sm quiet', cmd: commands.clone(`my-${template.name}`), key: `clone-${id}`, label: `Clone ${template.name}`, run: () => clone(template) });
+  if (isBarred(template, image)) return [element('a', { class: 'btn sm', href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`, 'aria-label': `Why ${template.name} cannot be used` }, 'Why'), copy];
   if (template.status === 'enabled') return [element('a', { class: 'btn sm', href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': `use-${id}`, 'aria-label': `New workspace from ${template.name}` }, 'New workspace'), copy];
   if (!mayChange(template)) return [copy];
   const edit = element('a', { class: 'btn sm quiet', href: addressOf(reference, template.source.has_dockerfile ? 'dockerfile' : ''), 'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get, 'data-key': `edit-${id}`, 'aria-label': `Edit ${template.name}` }, 'Edit');

@@ -1,7 +1,7 @@
 // The files that a Dockerfile is built with: seen, added, replaced, removed.
 import { call } from '../frame/api.js';
 import { element, find } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
 import { quoted } from '../frame/words.js';
 import { bytes } from './about.js';
 
@@ -39,7 +39,7 @@ export function createFiles(place, { deed, pressable, put, actOf }) {
   }
 
   async function remove(button, name) {
-    const is = await ask({ title: `Remove ${name}?`, words: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], deed: 'Remove it', keep: 'Keep it', line: line(`--remove ${quoted(name)}`), danger: true });
+    const is = await ask({ title: `Remove ${name}?`, words: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], deed: 'Remove it', line: line(`--remove ${quoted(name)}`), danger: true });
     if (is) await deed(button, { what: `${name} was not removed.`, done: `${name}: removed`, act: actOf }, () => call('DELETE', pathOf(name)));
   }
 

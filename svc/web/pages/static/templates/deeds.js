@@ -1,7 +1,8 @@
 // What can be done with a template, from every screen that shows one.
 import { call } from '../frame/api.js';
-import { element, find } from '../frame/dom.js';
-import { ask } from '../frame/frame.js';
+import { find } from '../frame/dom.js';
+import { ask } from '../frame/asking.js';
+import { askToCancel } from '../shared/cancelling.js';
 import { counted } from '../frame/words.js';
 import { commandsOf } from './about.js';
 import { deed } from '../shared/page.js';
@@ -21,7 +22,7 @@ export function enable(button, template) {
 export async function disable(button, template, reference) {
   const is = await ask({
     title: `Disable ${template.name}?`, words: ['Nobody can make a workspace from it until it is enabled again. Workspaces that were made from it stay, and so does its image.'],
-    deed: `Disable ${template.name}`, keep: 'Leave it', line: commandsOf(reference).disable,
+    deed: `Disable ${template.name}`, line: commandsOf(reference).disable,
   });
   return is ? deed(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled`, act: actOf }, () => call('POST', pathOf(template, '/disable'), { body: {} })) : null;
 }
@@ -33,34 +34,14 @@ export async function fetchImage(button, template, verb) {
   return came ? [came[0].operation] : null;
 }
 
-export function cancel(button, operation) {
-  return deed(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
-}
-
-export async function removeImage(button, template, reference, users) {
-  const is = await ask({
-    title: `Remove the image of ${template.name}?`,
-    words: [`It goes from your store; others keep theirs. The template stays, and the image can be ${template.source.type === 'dockerfile' ? 'built' : 'pulled'} again.`,
-      users.length ? `These workspaces of yours need it, so it will be refused: ${users.join(', ')}.` : 'No workspace of yours needs it.'],
-    deed: 'Remove the image', keep: 'Keep it', line: commandsOf(reference).removeImage, danger: true,
-  });
-  return is ? deed(button, { what: 'The image was not removed.', done: 'Image removed', act: actOf }, () => call('DELETE', pathOf(template, '/image'))) : null;
+export async function cancel(button, operation) {
+  return await askToCancel(operation) && deed(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
 }
 
 // Delete it, after saying what stays. `using` is how many workspaces were made from it; null is not known.
 export async function deleteTemplate(button, template, reference, using) {
   const words = [template.scope === 'global' ? 'It goes for everybody, with its revisions, its Dockerfile and the files that it is built with.' : 'It goes with its revisions, its Dockerfile and the files that it is built with.',
     using ? `${counted(using, 'workspace')} ${using === 1 ? 'was' : 'were'} made from it, so it will be refused: delete those first, or disable the template.` : 'No workspace was made from it. Images stay in the stores that have them.'];
-  const is = await ask({ title: `Delete ${template.name}?`, words, deed: `Delete ${template.name}`, keep: 'Keep it', line: commandsOf(reference).delete, danger: true });
+  const is = await ask({ title: `Delete ${template.name}?`, words, deed: `Delete ${template.name}`, line: commandsOf(reference).delete, danger: true });
   return is ? deed(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted`, act: actOf }, () => call('DELETE', pathOf(template))) : null;
-}
-
-// A bundle of it, by a link with a one-time ticket: the browser saves it without holding it in memory.
-export async function exportTemplate(button, template) {
-  const came = await deed(button, { what: `${template.name} was not exported.` }, () => call('POST', '/api/tickets', { body: { url: pathOf(template, '/export') } }));
-  if (!came) return;
-  const link = element('a', { href: came[0].url, download: `${template.name}.tar`, hidden: true });
-  document.body.append(link);
-  link.click();
-  link.remove();
 }

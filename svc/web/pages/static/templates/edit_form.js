@@ -73,7 +73,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     element('header', {}, element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
     element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node, parts.ports.node, parts.rest.node, place),
     element('footer', {}, element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
-      element('span', { class: 'muted small' }, `Makes revision ${template.revision + 1}, unless only the name changes. Workspaces keep theirs. Another image disables it.`)));
+      element('span', { class: 'muted small' }, `Saves revision ${template.revision + 1}. Existing workspaces stay on theirs. A new image must be enabled again.`)));
   follow();
   return { node: form, isDirty: () => { try { return Object.keys(patchOf()).length > 0; } catch { return true; } }, first: () => find('input', form).focus() };
 }
@@ -94,7 +94,7 @@ function plainFields(template) {
   const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
   const words = element('input', { class: 'input', value: template.description, autocomplete: 'off', maxlength: '1024' });
   const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off', spellcheck: 'false' });
-  const action = element('select', { class: 'input' }, [['none', 'Nothing'], ['notify', 'Note it'], ['stop', 'Stop the workspace']].map(([value, title]) => element('option', { value, selected: value === template.idle.action }, title)));
+  const action = element('select', { class: 'input' }, [['none', 'Nothing'], ['notify', 'Only note it in the activity'], ['stop', 'Stop the workspace']].map(([value, title]) => element('option', { value, selected: value === template.idle.action }, title)));
   const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080', value: template.idle.after_minutes ?? '' });
   const network = element('input', { class: 'input mono', value: template.network ?? '', autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
   const idle = () => (action.value === 'none' ? { ...template.idle, action: 'none', after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null } : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
@@ -109,7 +109,7 @@ function plainFields(template) {
 function numberFields(template, part) {
   const base = template[part], isDefault = part === 'defaults';
   const inputs = NUMBERS.map(([key, title, unit]) => [key, unit, title, element('input', { class: 'input num', type: 'number', min: '0', step: 'any', value: base[key] === undefined || base[key] === null ? '' : base[key] / unit })]);
-  const mode = isDefault ? element('select', { class: 'input' }, [['', 'not said'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) => element('option', { value, selected: value === (base.gpu_mode ?? '') }, title))) : null;
+  const mode = isDefault ? element('select', { class: 'input' }, [['', 'as the workspace asks'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) => element('option', { value, selected: value === (base.gpu_mode ?? '') }, title))) : null;
   const value = () => {
     const next = { ...base };
     for (const [key, unit, , input] of inputs) {

@@ -1,9 +1,10 @@
 // What a template is: all of its fields in words, and who uses it.
 import { element } from '../frame/dom.js';
-import { amount, counted, gibibytes, time } from '../frame/words.js';
+import { amount, counted, gibibytes, quoted, sizeWords, time } from '../frame/words.js';
 import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
+const lineOf = command => command.map(quoted).join(' ');
 const mono = text => element('span', { class: 'mono ref' }, text);
 const row = (title, ...content) => [element('dt', {}, title), element('dd', {}, ...content)];
 const listed = (items, show) => element('ul', { class: 'stack' }, items.map(item => element('li', {}, ...[show(item)].flat())));
@@ -17,22 +18,23 @@ export function overviewPanel({ template, image, reference, session, origin }, {
       template.description && row('For', template.description),
       row('Whose', template.scope === 'global' ? 'everybody\'s' : 'yours alone', template.managed ? ', managed by the host' : ''),
       template.cloned_from && row('Cloned from', element('a', { class: 'mono', href: addressOf(template.cloned_from), 'data-cmd': commandsOf(template.cloned_from).get }, origin ?? template.cloned_from)),
-      ...sourceRows(template), row('Image', imageState(image)),
-      ...resourceRows(template), ...gpuRows(template), ...insideRows(template), template.network && row('Network', mono(template.network)),
-      row('Idle', idleWords(template.idle)),
+      ...sourceRows(template), row('Image', imageState(image)), ...fieldRows(template),
       row('Made', time(template.created_at, 'ago'), '; changed ', time(template.updated_at, 'ago')))));
 }
 
-function sourceRows({ source }) {
+// Everything that a template gives a workspace, starts in it, or lets it reach.
+export const fieldRows = template => [...resourceRows(template), ...gpuRows(template), ...insideRows(template), template.network && row('Network', mono(template.network)), row('When idle', idleWords(template.idle))].filter(Boolean);
+
+export function sourceRows({ source }) {
   const context = source.context_files ? `, built with ${counted(source.context_files, 'file')} (${bytes(source.context_bytes)})` : '';
   if (!isBuilt({ source })) return [row('Made from', mono(source.image_ref), source.has_dockerfile ? '; its Dockerfile is published, for those whose download fails' : '')];
   return [row('Made from', `its Dockerfile${context}`, source.local_only ? '; each user builds the image' : '')];
 }
 
 function resourceRows({ defaults, limits }) {
-  const words = of => [of.cpu_limit && `${amount(of.cpu_limit)} ${of.cpu_limit === 1 ? 'CPU' : 'CPUs'}`, of.memory_bytes && `${gibibytes(of.memory_bytes)} GiB`, of.gpu_count !== undefined && (of.gpu_count ? counted(of.gpu_count, of.gpu_mode === 'shared' ? 'shared GPU' : 'GPU') : 'no GPU'),
-    of.shm_bytes && `${gibibytes(of.shm_bytes)} GiB of shared memory`, of.pids_limit && counted(of.pids_limit, 'process', 'processes')].filter(Boolean).join(', ');
-  return [row('By default', words(defaults) || 'what the host gives'), row('At most', words(limits) || 'what the quota allows')];
+  const words = of => [of.cpu_limit && `${amount(of.cpu_limit)} ${of.cpu_limit === 1 ? 'CPU' : 'CPUs'}`, of.memory_bytes && sizeWords(of.memory_bytes), of.gpu_count !== undefined && (of.gpu_count ? counted(of.gpu_count, of.gpu_mode === 'shared' ? 'shared GPU' : 'GPU') : 'no GPU'),
+    of.shm_bytes && `${sizeWords(of.shm_bytes)} of shared memory`, of.pids_limit && counted(of.pids_limit, 'process', 'processes')].filter(Boolean).join(', ');
+  return [row('By default', words(defaults) || 'all of the host'), row('At most', words(limits) || 'up to the quota')];
 }
 
 function gpuRows({ gpu }) {
@@ -40,14 +42,21 @@ function gpuRows({ gpu }) {
   return [parts.length > 0 && row('Needs', `at least ${parts.join(', ')}`), gpu.allow_shared && row('Sharing', 'workspaces may share their GPUs')].filter(Boolean);
 }
 
-function insideRows({ command, run_as: user, env, launchers, ports, mounts }) {
+function insideRows({ command, run_as: user, env, defaults, launchers, ports, mounts }) {
   const variable = one => [mono(one.name), one.secret ? one.is_set ? ' secret, set' : ' secret, without a value' : [' ', mono(one.value ?? '')]].flat();
-  const launcher = one => [one.title || one.name, ' ', mono(one.command.join(' ')), one.port ? ` on port ${one.port}` : '', one.autostart ? ', at every start' : ''];
+  const launcher = one => [one.title || one.name, ' ', mono(lineOf(one.command)), one.port ? ` on port ${one.port}` : '', one.autostart ? ', starts by itself at every start' : '',
+    one.env?.length ? [', with ', mono(one.env.map(({ name, value }) => `${name}=${value}`).join(' '))] : '', ...tokenWords(one.token)].flat();
+  const given = defaults.env ?? [];
   const port = one => [mono([one.name, one.container_port].filter(Boolean).join(' ')), (one.kind ?? 'http') === 'http' ? '' : ` ${one.kind}${one.user ? ` as ${one.user}` : ''}`, one.access === 'host' ? ', open to every user of the host' : ''];
   const mount = one => [mono(one.path), ' is ', mono(one.root), one.read_only ? ', read-only' : ''];
-  return [command && row('Command', mono(command.join(' '))), user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
-    env.length > 0 && row('Variables', listed(env, variable)), launchers.length > 0 && row('Apps', listed(launchers, launcher)),
+  return [command && row('Command', mono(lineOf(command))), user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
+    env.length > 0 && row('Variables', listed(env, variable)), given.length > 0 && row('Variables, changeable', listed(given, variable)), launchers.length > 0 && row('Apps', listed(launchers, launcher)),
     ports.length > 0 && row('Ports', listed(ports, port)), mounts.length > 0 && row('Mounts', listed(mounts, mount))].filter(Boolean);
+}
+
+function tokenWords(token) {
+  if (!token) return [];
+  return [', its token is read from ', ...(token.file ? [mono(token.file)] : ['its output']), ...(token.pattern ? [' as ', mono(token.pattern)] : []), ...(token.link ? [' and goes to ', mono(token.link)] : [])];
 }
 
 function idleWords({ action, after_minutes: minutes }) {

@@ -4,11 +4,12 @@ import { command, element, find, icon } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
-import { addressOf, commandsOf, gives, imageState, tagOf } from './about.js';
+import { addressOf, commandsOf, imageState, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
 import { refreshSoon, showNow, startPage } from '../shared/page.js';
+import { fieldRows, sourceRows } from './overview.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
 
@@ -66,7 +67,7 @@ function show() {
     screen.replaceChildren(element('div', { 'data-waiting': true }), element('div', { class: 'stack-4', 'data-review': true }), element('div', { 'data-global': true }));
     view.log = null;
   }
-  find('.lede').textContent = known.waiting.length === 0 ? 'none waits' : known.waiting.length === 1 ? '1 waits' : `${known.waiting.length} wait`;
+  find('.lede').textContent = known.waiting.length === 0 ? 'Nothing to review' : `${known.waiting.length} to review`;
   putIn(find('[data-waiting]'), waitingList());
   if (known.chosen) showChosen();
   else putIn(find('[data-review]'), emptyReview());
@@ -108,12 +109,13 @@ function showChosen() {
 }
 
 function differencePanel(template, difference, marks) {
-  const title = difference.isWhole ? `Revision ${template.revision}, none of which was enabled before` : `What changed since revision ${template.reviewed_revision}, the last enabled`;
+  const title = [element('span', { class: 'name ref' }, template.name), difference.isWhole ? `, revision ${template.revision}: no revision of it was enabled before` : `, revision ${template.revision}: what changed since revision ${template.reviewed_revision}, the last enabled`];
   const files = template.source.context_files;
-  const facts = element('dl', { class: 'facts' }, element('dt', {}, 'From'), element('dd', { class: 'mono ref' }, template.source.type === 'registry' ? template.source.image_ref : 'its Dockerfile'), element('dt', {}, 'Gives'), element('dd', {}, gives(template)), template.description && [element('dt', {}, 'For'), element('dd', {}, template.description)]);
-  return element('section', { class: 'panel', 'aria-labelledby': 'diff-h' }, element('header', {}, element('h2', { id: 'diff-h' }, title),
+  const facts = element('dl', { class: 'facts', 'data-all-fields': true }, template.description && [element('dt', {}, 'For'), element('dd', { class: 'ref' }, template.description)], ...sourceRows(template), ...fieldRows(template));
+  return element('section', { class: 'panel', 'aria-labelledby': 'diff-h' }, element('header', {}, element('h2', { id: 'diff-h', class: 'ref' }, title),
     element('div', { class: 'actions' }, difference.dockerfile && element('span', { class: 'muted small num' }, `Dockerfile ${countsOf(difference.dockerfile)}`), element('a', { class: 'small', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get }, 'The whole template'))),
   difference.isWhole && element('div', { class: 'body' }, facts), difference.dockerfile || !difference.isWhole ? diffTable(difference, { marks, label: `Difference of ${template.name}` }) : '',
+  !difference.isWhole && element('div', { class: 'body' }, element('details', { class: 'more', 'data-key': 'all-fields' }, element('summary', { class: 'small' }, `All of revision ${template.revision}`), facts)),
   element('footer', {}, element('span', { class: 'muted small' }, files ? `The context has ${files === 1 ? '1 file' : `${files} files`}${difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'}.` : 'It is built without other files.')));
 }
 
@@ -127,7 +129,7 @@ function globalTable() {
   const cell = (label, ...content) => element('td', { role: 'cell', 'data-l': label }, ...content);
   const rows = known.templates.slice(0, view.most).map(template => element('tr', { role: 'row', tabindex: '-1', 'data-id': template.id },
     cell(null, element('div', { class: 'stack' }, element('a', { class: 'name ref', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get, 'data-key': `name-${template.id}` }, template.name), element('span', { class: 'muted small' }, `revision ${template.revision}`))),
-    cell('State', template.status === 'enabled' ? element('span', { class: 'tag ok' }, 'enabled') : tagOf(template, null)), cell('From', element('span', { class: 'mono ref tiny' }, template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
+    cell('State', tagOf(template, known.images.get(template.id)) ?? element('span', { class: 'tag ok' }, 'enabled')), cell('From', element('span', { class: 'mono ref tiny' }, template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
     cell('In your store', imageState(known.images.get(template.id))), cell('Changed', time(template.updated_at, 'ago')),
     element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, rowButton(template)))));
   const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));

@@ -1,16 +1,15 @@
 // What is left until a template can be used, and what was found in it.
 import { element, icon } from '../frame/dom.js';
 import { sizeWords } from '../frame/words.js';
-import { commandsOf, farOf, isBuilt, mayChange } from './about.js';
+import { NOT_ALLOWED, commandsOf, farOf, isBarred, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
-const NOT_ALLOWED = 'registry_not_allowed';
 const isRefused = finding => finding.code === NOT_ALLOWED;
 const verbOf = template => (isBuilt(template) ? 'build' : 'pull');
 
 // What comes next: registries, build, enable or use.
 export function nextOf({ template, image, session }) {
-  if (template.status === 'enabled') return 'use';
+  if (template.status === 'enabled') return isBarred(template, image) ? 'registries' : 'use';
   if (!mayChange(template, session)) return 'none';
   if (template.findings.some(isRefused)) return 'registries';
   return isBuilt(template) && !template.source.local_only && image?.status !== 'ready' ? 'build' : 'enable';
@@ -53,7 +52,7 @@ function enableStep(known, act, isPlain) {
   if (template.status === 'enabled') return { kind: 'done', title: 'Enabled', detail: `revision ${template.reviewed_revision ?? template.revision}` };
   const next = nextOf(known);
   if (!mayChange(template, session)) return { kind: '', title: 'Enable it', detail: 'an administrator does' };
-  const why = next === 'build' ? 'Build it first.' : next === 'registries' ? 'Its registries first.' : '';
+  const why = next === 'build' ? 'Build it first.' : next === 'registries' ? 'The registry is not allowed here.' : '';
   const detail = template.scope === 'global' && template.reviewed_revision ? `revision ${template.revision}; workspaces keep theirs, and say that it is out` : `revision ${template.revision}, as it is now`;
   const kind = `sm${next === 'enable' && !isPlain ? ' primary' : ''}`;
   return { kind: '', title: 'Enable it', detail, button: pressable(`Enable revision ${template.revision}`, { kind, cmd: command, key: 'enable', why, run: act.enable }) };
@@ -69,7 +68,7 @@ function fetchStep(known, act, isPlain) {
   }
   if (image?.status === 'ready') return { kind: 'done', title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store', detail: image.size_bytes ? sizeWords(image.size_bytes) : '' };
   const isDisabled = template.status === 'disabled', waits = isDisabled && verb === 'pull';
-  const why = template.findings.some(isRefused) ? 'Its registries first.' : waits ? 'Enable it first.' : '';
+  const why = template.findings.some(isRefused) ? 'The registry is not allowed here.' : waits ? 'Enable it first.' : '';
   const kind = `sm${verb === 'build' && isDisabled && !why && !isPlain && mayChange(template, known.session) ? ' primary' : ''}`;
   const again = operation?.status === 'failed' || operation?.status === 'cancelled';
   const button = pressable(verb === 'build' ? `Build${again ? ' again' : ' it'}` : `Pull${again ? ' again' : ' it'}`, { kind, cmd: commands[verb], key: verb, why, run: act[verb] });
@@ -89,13 +88,13 @@ function checkedWords(checked) {
 
 // ---- findings ----
 
-const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-danger', 'close', 'refused'], ports: ['muted', 'info', 'for information'], bundle_digest: ['muted', 'info', 'for information'], changed: ['muted', 'info', 'for information'] };
+const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-danger', 'close', 'refused'], ports: ['muted', 'info', 'note'], bundle_digest: ['muted', 'info', 'note'], changed: ['muted', 'info', 'note'], root_user: ['muted', 'info', 'note'] }; // in a rootless store, root inside is the user
 
 // `lineOf(finding)` gives the link to its line, `more(finding)` a button; both may be null.
 export function findingsPanel(template, { lineOf, more = () => null }) {
   const { findings } = template;
   const row = finding => {
-    const [kind, picture, word] = KINDS[finding.code] ?? ['is-warn', 'warning', 'look at it'];
+    const [kind, picture, word] = KINDS[finding.code] ?? ['is-warn', 'warning', 'warning'];
     return element('div', { class: 'finding' }, element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, word)),
       element('div', { class: 'stack' }, element('span', { class: 'ref' }, finding.message),
         element('div', { class: 'row' }, element('span', { class: 'muted tiny mono' }, finding.code), finding.line !== null && lineOf(finding), more(finding))));

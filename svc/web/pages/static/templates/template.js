@@ -3,9 +3,9 @@ import { all, call, send } from '../frame/api.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { addressOf, commandsOf, isBuilt, mayChange, tagOf } from './about.js';
+import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf } from './about.js';
 import { createLog } from './build.js';
-import { actOf, cancel, deleteTemplate, disable, enable, exportTemplate, fetchImage, removeImage } from './deeds.js';
+import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
 import { overviewPanel, usersPanel } from './overview.js';
 import { announce, answer } from '../frame/notices.js';
 import { deed, refreshSoon, showNow, startPage } from '../shared/page.js';
@@ -15,6 +15,8 @@ import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
 const known = { template: null, tag: null, image: null, operation: null, revisions: [], dockerfile: null, checked: null, checkedFor: '', origin: null, reference: asked, session: null, difference: null };
 const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null, isLeaving: false };
+
+const menuDeeds = () => import('./menu_deeds.js');
 
 // ---- reading ----
 
@@ -142,13 +144,13 @@ function showHead() {
     item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
     canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => { go(''); edit(); }),
     canChange && template.status === 'enabled' && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
-    image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', button => removeImage(button, template, reference, image.used_by)),
+    image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', async button => (await menuDeeds()).removeImage(button, template, reference, image.used_by)),
     canChange && element('li', {}, element('hr', {})), canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
   putIn(find('[data-head]'), crumb(template.name),
-    template.status === 'enabled' ? element('span', { class: 'tag ok' }, 'enabled') : tagOf(template, image),
+    tagOf(template, image) ?? element('span', { class: 'tag ok' }, 'enabled'),
     element('span', { class: 'muted small' }, `revision ${template.revision}, ${template.scope === 'global' ? 'everybody\'s' : 'yours'}`),
-    element('div', { class: 'actions' }, template.status === 'enabled' && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`, href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' }, icon('plus'), 'New workspace'),
-      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export', run: button => exportTemplate(button, template) }), menu));
+    element('div', { class: 'actions' }, template.status === 'enabled' && !isBarred(template, image) && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`, href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' }, icon('plus'), 'New workspace'),
+      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export', run: async button => (await menuDeeds()).exportTemplate(button, template) }), menu));
 }
 
 async function remove(button, using) {

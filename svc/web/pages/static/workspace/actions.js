@@ -1,6 +1,7 @@
 // What the head of a workspace's pages does: start, stop, restart, and the menu.
 import { element, icon } from '../frame/dom.js';
-import { ask, isAway } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
@@ -82,7 +83,7 @@ export function anotherCommand({ name, template, resources, env, network, comman
 export async function doDeed(kind) {
   const { record } = acting;
   if (isAway() || acting.doing) return false;
-  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record.name, record.status))) return false;
+  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record))) return false;
   const { done, failed, send } = DEEDS[kind];
   answer(null);
   acting.doing = kind;

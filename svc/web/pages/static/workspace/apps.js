@@ -2,7 +2,8 @@
 import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
 import { announce } from '../frame/notices.js';
-import { ask, hostName, isAway, skeleton } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { hostName, isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { quoted, time } from '../frame/words.js';
@@ -133,6 +134,7 @@ function portCells(port) {
   ];
 }
 
+const stopCommand = name => `svc ws launcher stop ${quoted(page.record.name)} ${quoted(name)}`;
 const removeCommand = name => `svc ws port remove ${quoted(page.record.name)} ${quoted(name)}`;
 
 // ---- reading ----
@@ -166,6 +168,7 @@ setInterval(() => { if (!document.hidden && !isAway() && page.record?.status ===
 // ---- doing ----
 
 async function launch(kind, { name, title }) {
+  if (kind === 'stop' && !await ask({ title: `Stop ${title || name}?`, words: ['It ends, and what it has in memory is lost. Its output and files stay.'], deed: `Stop ${title || name}`, keep: 'Let it run', line: stopCommand(name) })) return;
   const [, failed, done] = LAUNCHER_WORDS[kind];
   page.busy.set(name, kind);
   showAll();
@@ -179,7 +182,8 @@ async function launch(kind, { name, title }) {
 
 async function removePort({ name, connections }) {
   if (isAway()) return;
-  if (connections > 0 && !await ask({ title: `Remove the port ${name}?`, words: [`${connections === 1 ? 'Its one connection ends' : `Its ${connections} connections end`}. The program behind it runs on.`], deed: `Remove ${name}`, keep: 'Keep it', line: removeCommand(name) })) return;
+  const ends = connections > 1 ? [`Its ${connections} connections end.`] : connections ? ['Its one connection ends.'] : [];
+  if (!await ask({ title: `Remove the port ${name}?`, words: [[...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' ')], deed: `Remove ${name}`, line: removeCommand(name) })) return;
   const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), { failed: `The port ${name} was not removed.`, done: `The port ${name}: Removed` });
   if (isRemoved) page.ports = (page.ports ?? []).filter(port => port.name !== name);
   showAll();

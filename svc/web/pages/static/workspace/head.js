@@ -9,6 +9,7 @@ import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
 import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
 import { quoted, time } from '../frame/words.js';
+import { spelledOut } from '../shared/unseen.js';
 import { MOVING, idleOf, stateMark } from '../workspaces/states.js';
 
 const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor', settings: '/settings' };
@@ -117,7 +118,7 @@ function showHead() {
   const { record } = opened;
   find('#main h1').textContent = record.name;
   const title = find('[data-display]');
-  title.textContent = title.title = record.display_name;
+  title.textContent = title.title = spelledOut(record.display_name);
   title.hidden = record.display_name === '';
   put(find('[data-state]'), [record, Date.now() > Date.parse(record.idle.keep_until ?? 0)], () => headState(record));
   showTabs();

@@ -1,7 +1,10 @@
 // What happened to a workspace, in sentences: what its owner did, and what others did to it.
 import { element } from '../frame/dom.js';
-import { duration, reason, time } from '../frame/words.js';
+import { duration, time } from '../frame/words.js';
+import { reason } from '../shared/reasons.js';
+import { editedWords } from '../shared/edited_fields.js';
 
+const THROUGH = { admin: 'svc admin', session: 'browser', socket: 'command line', worker: 'svc' };
 const names = (...words) => words.filter(Boolean).join(', ');
 const DID = {
   'workspace.create': () => 'created it',
@@ -10,38 +13,45 @@ const DID = {
   'workspace.stop': () => 'stopped it',
   'workspace.restart': () => 'restarted it',
   'workspace.delete': () => 'deleted it',
-  'workspace.edit': ({ keys }) => `edited its ${(keys ?? []).map(key => key.replaceAll('_', ' ')).join(', ') || 'settings'}`,
-  'workspace.rename': ({ before, name }) => `renamed it from ${before} to ${name}`,
-  'workspace.upgrade': ({ before, after }) => after ? `upgraded it from revision ${before} to ${after}` : 'upgraded it',
-  'workspace.extend': ({ hours }) => `kept it from the idle policy for ${hours} h`,
+  'workspace.edit': ({ keys }) => `edited its ${editedWords(keys) || 'settings'}`,
+  'workspace.rename': ({ before, name }) => before && name ? `renamed it from ${before} to ${name}` : 'renamed it',
+  'workspace.upgrade': ({ before, after }) => before && after ? `upgraded it from revision ${before} to ${after}` : 'upgraded it',
+  'workspace.extend': ({ hours }) => `kept it from the idle policy${hours ? ` for ${hours} h` : ''}`,
   'workspace.exec': ({ program }) => `ran ${program ?? 'a command'} in it`,
-  'workspace.launcher_start': ({ launcher, autostart }) => autostart ? `${launcher} was started with it` : `started ${launcher}`,
-  'workspace.launcher_stop': ({ launcher }) => `stopped ${launcher}`,
+  'workspace.launcher_start': ({ launcher, autostart }) => autostart ? `${launcher ?? 'an app'} was started with it` : `started ${launcher ?? 'an app'}`,
+  'workspace.launcher_stop': ({ launcher }) => `stopped ${launcher ?? 'an app'}`,
   'workspace.port_add': ({ port, container_port: inside }) => `added a port${port ? ` ${port}` : ''}${inside ? `, ${inside} inside` : ''}`,
-  'workspace.port_remove': ({ port }) => `removed the port ${port}`,
+  'workspace.port_remove': ({ port }) => port ? `removed the port ${port}` : 'removed a port',
   'terminal.open': () => 'opened a terminal',
-  'terminal.attach': () => 'went back to a terminal',
   'terminal.close': () => 'closed a terminal',
 };
 
 // The same words for what was tried: `started it` is `to start it`.
-const TO_DO = { added: 'add', closed: 'close', created: 'create', deleted: 'delete', edited: 'edit', kept: 'keep', opened: 'open', ran: 'run', removed: 'remove', renamed: 'rename', restarted: 'restart', set: 'set', started: 'start', stopped: 'stop', upgraded: 'upgrade', went: 'go' };
+const TO_DO = { added: 'add', closed: 'close', created: 'create', deleted: 'delete', edited: 'edit', kept: 'keep', opened: 'open', ran: 'run', removed: 'remove', renamed: 'rename', restarted: 'restart', set: 'set', started: 'start', stopped: 'stop', upgraded: 'upgrade' };
 
 function tried(did) {
   const [verb, ...rest] = did.split(' ');
   return TO_DO[verb] ? `tried to ${[TO_DO[verb], ...rest].join(' ')}` : `tried: ${did}`;
 }
 
-// The rows of actions: that of its beginning goes where there is one of its end.
+const IS_NOISE = ['terminal.attach']; // each look at a terminal makes one
+
+// The rows of actions, newest first: one of its beginning and its end, which has from its beginning how it was asked.
 export function whole(rows) {
-  const ended = new Set(rows.filter(row => row.outcome !== 'begun').map(row => `${row.request_id} ${row.action}`));
-  return rows.filter(row => row.outcome !== 'begun' || !ended.has(`${row.request_id} ${row.action}`));
+  const keyOf = row => `${row.request_id} ${row.action}`;
+  const shown = rows.filter(row => !IS_NOISE.includes(row.action));
+  const begun = new Map(shown.filter(row => row.outcome === 'begun').map(row => [keyOf(row), row]));
+  const ended = new Set(shown.filter(row => row.outcome !== 'begun').map(keyOf));
+  return shown.filter(row => row.outcome !== 'begun' || !ended.has(keyOf(row))).map(row => {
+    const start = row.outcome === 'begun' || !row.request_id ? null : begun.get(keyOf(row));
+    return start ? { ...row, via: start.via, address: start.address, detail: { ...start.detail, ...row.detail } } : row;
+  });
 }
 
 // What svc itself saw: its outcome is a state, not an end.
 const SEEN_BY_SVC = {
   'workspace.idle': ({ outcome, detail }) => `it was quiet for ${duration((detail.after_minutes ?? 0) * 60)}${outcome === 'stop' ? ', and is stopped' : ''}`,
-  'workspace.launcher_end': ({ detail }) => `${detail.launcher} has ended with ${detail.exit_code ?? '?'}`,
+  'workspace.launcher_end': ({ detail }) => `${detail.launcher ?? 'an app'} has ended${Number.isInteger(detail.exit_code) ? ` with ${detail.exit_code}` : ''}`,
   'workspace.reconcile': ({ outcome, detail }) => `it was found ${outcome}${detail.reason ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''}`,
 };
 
@@ -49,7 +59,7 @@ export function sentenceOf(row) {
   const { user, via, action, outcome, detail } = row;
   if (SEEN_BY_SVC[action]) return SEEN_BY_SVC[action](row);
   const did = DID[action]?.(detail) ?? action.replace('.', ': ').replaceAll('_', ' ');
-  if (action === 'workspace.launcher_start' && detail.autostart) return outcome === 'ok' ? did : `${detail.launcher} was not started with it`;
+  if (action === 'workspace.launcher_start' && detail.autostart) return outcome === 'ok' ? did : `${detail.launcher ?? 'an app'} was not started with it`;
   const who = via === 'worker' ? 'svc' : user;
   if (outcome === 'begun') return `${who}: ${did}, under way`;
   return outcome === 'ok' ? `${who} ${did}` : `${who} ${tried(did)}`;
@@ -59,6 +69,6 @@ export function historyTable(rows) {
   const line = row => element('tr', { role: 'row', class: 'plain' },
     element('td', { role: 'cell', class: 'muted small num nw' }, time(row.at, 'ago')),
     element('td', { role: 'cell', class: 'ref' }, sentenceOf(row), !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action] && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
-    element('td', { role: 'cell', class: 'muted small ref' }, names(row.via, row.address)));
+    element('td', { role: 'cell', class: 'muted small ref' }, names(THROUGH[row.via] ?? row.via, row.address)));
   return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What happened' }, element('tbody', { role: 'rowgroup' }, whole(rows).slice(0, 6).map(line)));
 }

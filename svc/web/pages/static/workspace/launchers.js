@@ -7,7 +7,7 @@ import { stateMark } from '../workspaces/states.js';
 
 export function launcherState({ state, exit_code: code }) {
   if (state === 'started') return stateMark('running', 'Started');
-  if (state === 'exited') return code ? stateMark('failed', `Ended with ${code}`) : stateMark('stopped', 'Ended');
+  if (state === 'exited') return code ? stateMark('failed', `Exited with code ${code}`) : stateMark('stopped', 'Ended');
   return stateMark('stopped', 'Stopped');
 }
 

@@ -162,7 +162,7 @@ async function readOutput() {
 }
 
 async function readHistory() {
-  const found = await asked(`/api/audit?q=${encodeURIComponent(overview.record.id)}&limit=12`);
+  const found = await asked(`/api/audit?q=${encodeURIComponent(overview.record.id)}&limit=50`);
   overview.historyTable ??= (await import('./history.js')).historyTable;
   overview.rows = found.items.filter(row => row.target === overview.record.id);
 }

@@ -1,5 +1,6 @@
 // A workspace that is not there: what its set-up does, until it is; or that there is none.
 import { all, call } from '../frame/api.js';
+import { askToCancel } from '../shared/cancelling.js';
 import { bar, element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
@@ -38,7 +39,7 @@ function showSetup() {
 }
 
 async function cancel({ currentTarget: button }) {
-  if (isAway() || button.getAttribute('aria-busy')) return;
+  if (isAway() || button.getAttribute('aria-busy') || !await askToCancel(operation)) return;
   setAttribute(button, 'aria-busy', 'true');
   try {
     await call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} });

@@ -20,7 +20,7 @@ export function fieldsOf(buttons) {
   return element('fieldset', { class: 'stack-4', 'data-editable': true },
     element('legend', { class: 'vh' }, 'What changes while it is stopped'),
     element('div', { class: 'section' }, element('div', { class: 'form-grid' },
-      wide(field('display_name', 'Longer name', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }), 'For people; may be empty')))),
+      wide(field('display_name', 'Title', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }), 'For people; may be empty')))),
     element('div', { class: 'section' }, element('h2', {}, 'Size'), element('div', { class: 'form-grid' },
       sizeField('gpu_count'), field('resources.gpu_mode', 'Mode', mode, 'exclusive: no other workspace has them'),
       sizeField('cpu_limit'), sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),

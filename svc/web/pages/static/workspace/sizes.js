@@ -69,6 +69,6 @@ export function wordsOf(name, texts) {
 }
 
 export const FIELD_WORDS = {
-  display_name: 'Longer name', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', command: 'Command', 'resources.gpu_mode': 'Mode',
+  display_name: 'Title', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', command: 'Command', 'resources.gpu_mode': 'Mode',
   ...Object.fromEntries(Object.entries(SIZES).map(([name, { label }]) => [`resources.${name}`, label])),
 };

@@ -22,7 +22,7 @@ export const COMMANDS = {
 };
 
 export const QUESTIONS = {
-  stop: name => ({ title: `Stop ${name}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
-  restart: name => ({ title: `Restart ${name}?`, words: ['Its programs end; it keeps its GPUs.'], deed: `Restart ${name}`, keep: 'Let it run', line: COMMANDS.restart(name) }),
-  delete: (name, status) => ({ title: `Delete ${name}?`, words: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []), 'Its container goes, with what was installed in it. Files in /work stay.'], deed: `Delete ${name}`, keep: 'Keep it', line: COMMANDS.delete(name), danger: true }),
+  stop: ({ name, gpus }) => ({ title: `Stop ${name}?`, words: [`Its programs end${gpus.length ? `, and its ${gpus.length === 1 ? 'GPU becomes' : 'GPUs become'} free` : ''}. Files stay, and so does what was installed in it.`], deed: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
+  restart: ({ name, gpus }) => ({ title: `Restart ${name}?`, words: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], deed: `Restart ${name}`, keep: 'Let it run', line: COMMANDS.restart(name) }),
+  delete: ({ name, status }) => ({ title: `Delete ${name}?`, words: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []), 'Its container goes, with what was installed in it. Files in /work stay.'], deed: `Delete ${name}`, line: COMMANDS.delete(name), danger: true }),
 };

@@ -7,16 +7,22 @@ import { amount, counted, gibibytes } from '../frame/words.js';
 export function headroom({ quota, used, remaining, host, gpus }) {
   const models = modelsOf(gpus);
   return element('section', { class: 'panel', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'In use'),
+    element('header', {}, element('h2', { id: 'room-h' }, 'Yours now'),
       element('span', { class: 'muted small' }, ...summary(host, quota, remaining)),
       models && element('div', { class: 'actions' }, element('span', { class: 'muted tiny' }, models))),
     element('div', { class: 'headroom' },
       gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus)),
       element('div', { class: 'gauges' },
-        host.gpus > 0 && gauge('GPUs', used.gpus, quota.max_gpus ?? host.gpus, amount, '', 'mine'),
+        host.gpus > 0 && ownGauge('GPUs', used.gpus, quota.max_gpus, host.gpus, amount, '', 'mine'),
         gauge('Running', used.running, quota.max_running, amount),
-        gauge('CPUs', used.cpu, quota.max_cpu ?? host.cpus, amount),
-        gauge('Memory', used.memory_bytes, quota.max_memory_bytes ?? host.memory_bytes, gibibytes, ' GiB'))));
+        ownGauge('CPUs', used.cpu, quota.max_cpu, host.cpus, amount),
+        ownGauge('Memory', used.memory_bytes, quota.max_memory_bytes, host.memory_bytes, gibibytes, ' GiB'))));
+}
+
+// Of a quota; without one beside what the host has, of which others take too: no limit, and nothing is refused.
+function ownGauge(label, value, limit, ofHost, form, unit = '', kind = '') {
+  if (limit !== null) return gauge(label, value, limit, form, unit, kind);
+  return gauge(label, value, ofHost, form, unit, kind, `${form(value)}${unit}; the host has ${form(ofHost)}${unit}`);
 }
 
 function summary(host, quota, remaining) {
@@ -32,12 +38,13 @@ function modelsOf(gpus) {
   return [...counts].map(([model, count]) => `${count} × ${model}`).join(', ');
 }
 
-export function gauge(label, value, most, form, unit = '', kind = '') {
-  const text = most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`;
+// `words` stand for those of a limit, where `most` is none.
+export function gauge(label, value, most, form, unit = '', kind = '', words = '') {
+  const text = words || (most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`);
   const isOver = most !== null && value > most;
   return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
-    bar(most ? value / most * 100 : 0, isOver ? 'over' : kind));
+    bar(most ? value / most * 100 : 0, isOver ? words ? 'warn' : 'over' : kind));
 }
 
 const boneWords = text => element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
@@ -46,8 +53,8 @@ const boneWords = text => element('span', { class: 'small', 'aria-hidden': 'true
 export function headroomBones() {
   const gaugeBones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
   const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is in use' },
-    element('header', {}, element('h2', {}, 'In use'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is yours now' },
+    element('header', {}, element('h2', {}, 'Yours now'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
       element('div', { class: 'actions' }, boneWords('8 × NVIDIA H100 80GB HBM3'))),
     element('div', { class: 'headroom' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
       element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));

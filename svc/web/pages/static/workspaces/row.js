@@ -1,6 +1,8 @@
 // One row of the workspaces screen.
 import { bar, element, icon } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, reason, time } from '../frame/words.js';
+import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
+import { reason } from '../shared/reasons.js';
+import { spelledOut } from '../shared/unseen.js';
 import { cell } from '../shared/tables.js';
 import { MOVING, PHASES, idleOf, stateMark } from './states.js';
 
@@ -22,7 +24,7 @@ function workspaceRow(workspace, context) {
   const newer = template.newer_revision && ['; ', element('a', { class: 'small', href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': workspace.id },
     cell(null, '', element('div', { class: 'stack' },
-      element('a', { class: 'name', href: pathOf(workspace), title: workspace.display_name || name, 'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
+      element('a', { class: 'name', href: pathOf(workspace), title: spelledOut(workspace.display_name) || name, 'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
       element('span', { class: 'muted small' }, `${template.name}, revision ${template.revision}`, ...(newer || [])))),
     cell('State', '', element('div', { class: 'stack' }, ...stateOf(workspace, context))),
     cell('GPUs', '', ...gpusOf(workspace, context.gpus)),

@@ -1,16 +1,19 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
 import { all, call } from '../frame/api.js';
 import { command, element, find, icon, replace, setAttribute } from '../frame/dom.js';
-import { ask, isAway, skeleton } from '../frame/frame.js';
+import { ask } from '../frame/asking.js';
+import { askToCancel } from '../shared/cancelling.js';
+import { isAway, skeleton } from '../frame/frame.js';
 import { DEEDS, QUESTIONS } from './deeds.js';
 import { headroom, headroomBones } from './headroom.js';
 import { setLine, toast } from '../frame/line.js';
+import { byName, quoted } from '../frame/words.js';
 import { filtersOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { deed, showNow, startPage } from '../shared/page.js';
 import { needsYou, rowOf } from './row.js';
 
-const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Need you' };
+const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };
 const TESTS = {
   all: () => true,
   running: workspace => ['running', 'starting', 'stopping'].includes(workspace.status),
@@ -122,7 +125,7 @@ function sort() {
 function choose() {
   const matches = ({ name, display_name: title, template }) => saysText(shown.text, [name, title, template.name]);
   const chosen = [...known.workspaces.values()].filter(workspace => TESTS[shown.filter](workspace) && matches(workspace));
-  chosen.sort((a, b) => (a.name < b.name ? -1 : 1) * (shown.descending ? -1 : 1));
+  chosen.sort((a, b) => byName(a.name, b.name) * (shown.descending ? -1 : 1));
   shown.ids = chosen.map(workspace => workspace.id);
   shown.known = new Set(known.workspaces.keys());
 }
@@ -174,8 +177,8 @@ function lineOf() {
 async function act(kind, workspace) {
   if (isAway() || busy.has(workspace.id)) return;
   if (kind === 'cancel') { await cancel(workspace); return; }
-  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](workspace.name, workspace.status))) return;
-  const { doing, done, failed, send } = DEEDS[kind], { id, name } = workspace;
+  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](workspace))) return;
+  const { doing, done, failed, send } = DEEDS[kind], { id, name } = workspace, at = shown.ids.indexOf(workspace.id);
   busy.set(id, doing);
   showList();
   await deed(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) }, async () => {
@@ -186,10 +189,19 @@ async function act(kind, workspace) {
   busy.delete(id);
   keepPlaces();
   showList();
+  if (!known.workspaces.has(id)) focusRow(at);
+}
+
+// The focus to the row that is in the place of one that is gone, or to what makes a new one.
+function focusRow(at) {
+  if (document.activeElement !== document.body && document.activeElement) return;
+  (find(`[data-id="${CSS.escape(shown.ids[Math.min(at, shown.ids.length - 1)] ?? '')}"]`) ?? find('a[href="/new"]'))?.focus();
 }
 
 // The set-up of a workspace that is not there yet.
-async function cancel({ id, subject }) {
+async function cancel(operation) {
+  const { id, subject } = operation;
+  if (!await askToCancel(operation)) return;
   const isDone = await deed(null, { what: `The set-up of ${subject.name} was not cancelled.` }, () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
   if (isDone) toast('Cancelled');
 }
