@@ -94,6 +94,42 @@ class StorageDamaged(EngineFailed):
     code, status = "storage_damaged", 502
 
 
+class PodmanMoved(EngineFailed):
+    """Podman's records in the home name directories of another user id, as before a change of the uid."""
+
+    code, status = "podman_moved", 502
+
+
+class ImageTooDeep(EngineFailed):
+    """The image has more layers than Podman can mount; a Dockerfile with fewer instructions, or a flat image, helps."""
+
+    code, status = "image_too_deep", 422
+
+
+class ImageUnusable(EngineFailed):
+    """What the registry has under this name is no image of a container, or its configuration is malformed."""
+
+    code, status = "image_unusable", 422
+
+
+class ImageRejected(EngineFailed):
+    """A signature policy (containers-policy.json) of the user or the host rejects the image."""
+
+    code, status = "image_rejected", 422
+
+
+class IdsOutOfRange(EngineFailed):
+    """The image has a user, or files, of an id beyond the range of subordinate ids that accounts have."""
+
+    code, status = "ids_out_of_range", 422
+
+
+class EnvironmentTooLarge(EngineFailed):
+    """A variable, or all of them with the command, is longer than Linux takes."""
+
+    code, status = "environment_too_large", 422
+
+
 class StorageLocked(EngineFailed):
     """Another process of the user holds a lock of Podman's storage for too long."""
 

@@ -20,7 +20,12 @@ HINTS = {
     "workdir_missing": (_SEE_TEMPLATE,),
     "not_a_directory": (_SEE_TEMPLATE,),
     "container_user_missing": (_SEE_TEMPLATE,),
-    "network_programs_missing": ("sudo apt-get install netavark aardvark-dns",),
+    "image_too_deep": (_SEE_TEMPLATE,),
+    "image_unusable": (_SEE_TEMPLATE,),
+    "image_rejected": (_SEE_TEMPLATE,),
+    "ids_out_of_range": (_SEE_TEMPLATE,),
+    "environment_too_large": (_SEE_TEMPLATE,),
+    "network_programs_missing": ("sudo apt-get install netavark aardvark-dns slirp4netns passt nftables",),
     "memory_too_small": (
         'echo \'{{"resources": {{"memory_bytes": 1073741824}}}}\' | svc ws edit {workspace} --file -',
     ),

@@ -20,12 +20,21 @@ from svc_helper.wire.limits import RUN_AS_MAX
 CODE = "image_user"  # code of the finding and of the warning
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")  # the same check as in the agent
-_KNOWN = "(json_extract(i.user_json, '$.uid') + json_extract(i.user_json, '$.gid') IS NOT NULL)"
+_FAULT = "json_extract(i.user_json, '$.fault')"
+_KNOWN = f"""({_FAULT} IS NULL
+    AND json_extract(i.user_json, '$.uid') + json_extract(i.user_json, '$.gid') IS NOT NULL)"""
 _WHO = f"""CASE WHEN NOT {_KNOWN} THEN coalesce(json_extract(i.user_json, '$.name'), 'a user of its own')
     ELSE coalesce(json_extract(i.user_json, '$.name') || ' (', 'the user (') || 'uid '
         || json_extract(i.user_json, '$.uid') || ', gid ' || json_extract(i.user_json, '$.gid') || ')' END"""
-_MESSAGE = f"""'the programs of this image run as ' || {_WHO}
-    || ' and cannot open /work, which is that of root inside: the template has no run_as'"""
+_CANNOT_START = "'; a workspace of it cannot start while the template has no run_as'"
+_MESSAGE = f"""CASE {_FAULT}
+    WHEN 'missing' THEN 'this image runs as ' || {_WHO}
+        || ', whom its /etc/passwd or /etc/group does not have' || {_CANNOT_START}
+    WHEN 'range' THEN 'this image runs as a user of an id beyond 65535, which no account has'
+        || {_CANNOT_START}
+    ELSE 'the programs of this image run as ' || {_WHO}
+        || ' and cannot open /work, which is that of root inside: the template has no run_as' END"""
+_FAULTS = ("missing", "range")
 _RUN_AS = (
     """' --run-as ' || json_extract(i.user_json, '$.uid') || ':' || json_extract(i.user_json, '$.gid')"""
 )
@@ -48,7 +57,9 @@ def of(answer: Mapping[str, Any]) -> str | None:
     usable = all(number is None or 0 <= number <= RUN_AS_MAX for number in (uid, gid))
     if name is not None and not _NAME.fullmatch(name):
         name = None
-    return json.dumps({"name": name, "uid": uid if usable else None, "gid": gid if usable else None})
+    found = {"name": name, "uid": uid if usable else None, "gid": gid if usable else None}
+    fault = user.get("fault")
+    return json.dumps(found | ({"fault": fault} if fault in _FAULTS else {}))
 
 
 def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspace: str = "NULL") -> str:
@@ -66,7 +77,8 @@ def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspa
     reading = f"'svc ws start ' || {lookup} || ' && svc ws exec ' || {lookup} || ' -- id'"
     numbers = f"iif({workspace} IS NULL, {setup}, '') || {reading}"
     clone = f"'svc template clone ' || {name} || ' --name ' || {own_name} || '-own && '"
-    hint = f"""CASE WHEN NOT {_KNOWN} THEN {numbers}
+    hint = f"""CASE WHEN {_FAULT} IS NOT NULL THEN 'svc template get ' || {name}
+        WHEN NOT {_KNOWN} THEN {numbers}
         WHEN {is_own} THEN 'svc template edit ' || {name} || {_RUN_AS}
             || coalesce(' && svc ws upgrade ' || {workspace}, '')
         ELSE {clone} || 'svc template edit ' || {own_name} || '-own' || {_RUN_AS} END"""

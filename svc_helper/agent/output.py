@@ -48,6 +48,9 @@ class Output:
         """Have this in place of the standard error."""
         self.stderr[:] = text.encode()
 
+    def release(self) -> None:
+        """Nothing is held back."""
+
     def take(self, fd: int) -> bool:
         """Read what is available; whether there may be more."""
         try:

@@ -14,7 +14,7 @@ from svc_helper.agent.calls import Failure, now
 from svc_helper.agent.runtime import cgroups, launcher_states
 from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, STOPPED, State
 from svc_helper.agent.runtime.rotating_log import RotatingLog
-from svc_helper.agent.runtime.runtime_errors import cannot_run
+from svc_helper.agent.runtime.runtime_errors import cannot_run, refused_by_kernel
 from svc_helper.shim.control import Request, Together
 from svc_helper.shim.ending import Ending, is_group
 from svc_helper.shim.loop import IN
@@ -41,6 +41,7 @@ class Launcher:
         self._run: Started | None = None  # until crun has ended
         self._program = ""
         self._output = -1  # may outlive the command, held by its descendants
+        self._held, self._is_first_output = b"", True  # the first output, while it may be crun's
         self._taken, self._since = 0, 0.0
         self._ending: Ending | None = None
         self._starters: list[Request] = []
@@ -87,6 +88,7 @@ class Launcher:
         run = start(self._workspace, self.state.name, command, env)
         self._close_output()
         self._run, self._program, self._output = run, command[0], run.output
+        self._held, self._is_first_output = b"", True
         at = now()
         self._log.mark(f"started {at}")
         self.state = State(
@@ -150,6 +152,10 @@ class Launcher:
         if not part:
             self._close_output()
             return False
+        if self._is_first_output and refused_by_kernel(part.decode(errors="replace")):
+            self._held, self._is_first_output = part, False
+            return True
+        part, self._held, self._is_first_output = self._held + part, b"", False
         self._taken += max(len(part), self._log.write(part))  # short lines take more room as rows
         return True
 
@@ -177,6 +183,7 @@ class Launcher:
             self._close_output()
             code = self._not_run(errors)
         self._drain()
+        code = self._judge_held(code, errors)
         for fd in (run.process.pidfd, run.pid_pipe):
             self._loop.unwatch(fd)
         os.close(run.pid_pipe)
@@ -190,9 +197,17 @@ class Launcher:
         self._save()
         self._reply_all(self._starters)
 
+    def _judge_held(self, code: int, untrusted_errors: str) -> int:
+        """The exit code, when the first output is crun's, which says that the kernel refused the program."""
+        held, self._held = self._held, b""
+        if held and code == 1:
+            return self._not_run(untrusted_errors or held.decode(errors="replace"))
+        self._log.write(held)
+        return code
+
     def _not_run(self, untrusted_errors: str) -> int:
         self._workspace.log("a launcher was not run", launcher=self.state.name, why=untrusted_errors)
-        reason = cannot_run(self._program, untrusted_errors)
+        reason = cannot_run(self._program, untrusted_errors, self._workspace.home, self._workspace.running)
         if reason is None:
             self._log.mark("it could not be started")
             return _NOT_STARTED

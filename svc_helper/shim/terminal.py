@@ -16,7 +16,7 @@ from _signal import SIGKILL, pidfd_send_signal
 from contextlib import suppress
 
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
+from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run, refused_by_kernel
 from svc_helper.shim.consoles import Console
 from svc_helper.shim.control import Request
 from svc_helper.shim.loop import IN, OUT, Timer
@@ -376,7 +376,7 @@ class Terminal:
         self._exit_code = _BY_SIGNAL - code if code is not None and code < 0 else code
         self._drain()
         errors = console.read_errors()
-        if errors and not self._began:
+        if errors and (not self._began or refused_by_kernel(errors)):
             self._not_run(errors)
         self._forget(console)
         self.exited_at = self.active = time.monotonic()
@@ -404,7 +404,8 @@ class Terminal:
     def _not_run(self, untrusted_errors: str) -> None:
         """Say why the command was not run: to the opener, or to those who see its terminal."""
         self._workspace.log("a terminal's command was not run", terminal=self.id, why=untrusted_errors)
-        reason = cannot_run(self._command[0] if self._command else "/bin/sh", untrusted_errors)
+        program, workspace = self._command[0] if self._command else "/bin/sh", self._workspace
+        reason = cannot_run(program, untrusted_errors, workspace.home, workspace.running)
         code, text = reason or (_NOT_STARTED, "the command could not be started")
         self._exit_code = code
         kinds = {NOT_FOUND: "command_not_found", NOT_EXECUTABLE: "command_not_executable"}

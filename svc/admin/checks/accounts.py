@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
+import re
 import shlex
 import stat
 import time
@@ -21,6 +22,10 @@ from svc.errors import SvcError
 USER_FILE_MAX = 64 * 1024
 USER_STEP_S = 5  # a home directory may be on a file server that does not respond
 USERS_S = 120  # for all of them
+STORAGE = ".local/share/containers/storage"  # of Podman, below the home
+RECORDS = (f"{STORAGE}/libpod/bolt_state.db", f"{STORAGE}/db.sql")  # the second of Podman 5
+RECORDS_MAX = 64 * 1024 * 1024
+RUN_DIRECTORY = re.compile(rb"/run/user/([0-9]{1,10})/(?:containers|libpod)")
 PRIVATE_TMP = b"/systemd-private-"
 DELEGATE = (
     "printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo install -D -m 0644 /dev/stdin"
@@ -85,6 +90,7 @@ class Facts(NamedTuple):
     driver: str  # of Podman's storage; "not set" leaves the choice to Podman
     has_bus: bool
     private_mounts: bool  # of the pause process
+    former_uid: int  # that Podman's records are of; 0 for none, or the user's own
 
 
 def storage(host: Host) -> Iterator[Finding]:
@@ -115,6 +121,12 @@ def storage(host: Host) -> Iterator[Finding]:
 
 
 def _faults(host: Host, user: Enrolled, facts: Facts) -> Iterator[Finding]:
+    if facts.former_uid:
+        yield fail(
+            "storage",
+            f"Podman's records of {user.name} are of uid {facts.former_uid}, so that it does not start",
+            f"sudo -iu {user.name} rm -f {' '.join(RECORDS)}   (images and files stay)",
+        )
     if facts.driver != "overlay":
         yield warn(
             "storage",
@@ -143,7 +155,7 @@ def _checked(untrusted: Any) -> Facts:
         facts = Facts(*untrusted)
     except TypeError:
         raise SvcError("inspecting it returned no usable result") from None
-    if [type(value) for value in facts] != [str, bool, bool]:
+    if [type(value) for value in facts] != [str, bool, bool, int]:
         raise SvcError("inspecting it returned no usable result")
     return facts
 
@@ -151,7 +163,18 @@ def _checked(untrusted: Any) -> Facts:
 def _inspect(home: str, uid: int) -> Facts:
     """As the user."""
     runtime = f"/run/user/{uid}"
-    return Facts(_driver(home), _is_socket(f"{runtime}/bus"), _private_mounts(runtime))
+    former = max(_former_uid(os.path.join(home, records), uid) for records in RECORDS)
+    return Facts(_driver(home), _is_socket(f"{runtime}/bus"), _private_mounts(runtime), former)
+
+
+def _former_uid(records: str, uid: int) -> int:
+    """The uid whose run directory Podman's records have, if none is of this uid: then it does not start."""
+    try:
+        with open(os.open(records, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = {int(number) for number in RUN_DIRECTORY.findall(file.read(RECORDS_MAX))}
+    except OSError:
+        return 0
+    return 0 if uid in found else min(found, default=0)
 
 
 def _is_socket(path: str) -> bool:

@@ -16,13 +16,19 @@ from collections.abc import Mapping
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers.running import find_by_crun
 from svc_helper.agent.containers.spec import container_name
+from svc_helper.agent.home import Home
 from svc_helper.agent.output import Output
 from svc_helper.agent.podman.podman import Podman, refusal
 from svc_helper.agent.process import Process, start
 from svc_helper.agent.runtime import cgroups, crun, sealed_crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
-from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
+from svc_helper.agent.runtime.runtime_errors import (
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    cannot_run,
+    refused_by_kernel,
+)
 from svc_helper.wire.limits import EXEC_ARG_MAX, EXEC_COMMAND_BYTES_MAX, EXEC_OUTPUT_MAX
 from svc_helper.wire.quick_typing import Any, Protocol
 
@@ -57,6 +63,9 @@ class Streams(Protocol):
 
     def replace_errors(self, text: str) -> None:
         """Have this in place of the standard error, or after it."""
+
+    def release(self) -> None:
+        """Pass on what was held back while it might have been crun's."""
 
     def close(self) -> None:
         """Close all of them."""
@@ -134,7 +143,9 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 def run(podman: Podman, call: Call, args: dict[str, Any], output: Streams) -> dict[str, Any]:
     """Run the command with these streams, which are closed then; its exit code, and how it went."""
     try:
-        return _run(podman, call, args, output)
+        result = _run(podman, call, args, output)
+        output.release()
+        return result
     finally:
         output.close()
 
@@ -212,11 +223,13 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
     finally:
         os.close(described)
         os.close(errors)
+    if not error and code == 1 and refused_by_kernel(own := command.output.first_errors(_ERROR_MAX)):
+        error = own
     if not error or command.timed_out:
         return code
     if crun.start_time(running.pid) is None:
         raise Failure("not_running", "the workspace has stopped")
-    return _refused(command, args["command"][0], error)
+    return _refused(command, args["command"][0], error, podman.home, running)
 
 
 def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -> int:
@@ -228,15 +241,22 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
         if failed.errno != errno.E2BIG:
             raise
         return _refused(command, args["command"][0], f"exec container process: {failed.strerror}")
-    if command.timed_out or code not in (_ENGINE_FAILED, NOT_EXECUTABLE, NOT_FOUND):
-        return code
     error = command.output.first_errors(_ERROR_MAX)
-    return _refused(command, args["command"][0], error) if error.startswith("Error: ") else code
+    by_engine = code in (_ENGINE_FAILED, NOT_EXECUTABLE, NOT_FOUND) and error.startswith("Error: ")
+    if command.timed_out or not (by_engine or (code == 1 and refused_by_kernel(error))):
+        return code
+    return _refused(command, args["command"][0], error)
 
 
-def _refused(command: Exec, program: str, untrusted_error: str) -> int:
+def _refused(
+    command: Exec,
+    program: str,
+    untrusted_error: str,
+    home: Home | None = None,
+    running: Running | None = None,
+) -> int:
     """The exit code of a command that cannot be run, as a shell and Podman have it; else Failure."""
-    reason = cannot_run(program, untrusted_error)
+    reason = cannot_run(program, untrusted_error, home, running)
     if reason is None:
         raise refusal(command.call, untrusted_error)
     command.call.log("command not run", why=untrusted_error)

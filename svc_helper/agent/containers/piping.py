@@ -15,6 +15,7 @@ from contextlib import suppress
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import exec as executing
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime.runtime_errors import refused_by_kernel
 from svc_helper.wire.quick_typing import Any
 from svc_helper.wire.terminal_frames import DATA_MAX, ERRORS, FRAME_MAX, INPUT, INPUT_END, OUTPUT
 
@@ -43,6 +44,8 @@ class Pipes:
         self._frame = b""  # of output, not sent yet
         self._begun, self._begins = -1, -1  # a pipe that gets the command's pid, until it has begun
         self._refused = False
+        self._held = b""  # the first errors, while they may be crun's: the kernel refused the program
+        self._is_first_error = True
         self._reading: dict[int, bytes] = {}
         self.writing: list[int] = []
         for kind in (OUTPUT, ERRORS):
@@ -107,15 +110,25 @@ class Pipes:
                     break
 
     def first_errors(self, most: int) -> str:
-        """Nothing: they have been sent."""
-        return ""
+        """Those that are held back; the others have been sent."""
+        return self._held.decode(errors="replace")
 
     def replace_errors(self, text: str) -> None:
-        """Add a line to the errors."""
-        self._frame = ERRORS + text.encode()
+        """Have this in place of what is held back, or after what has been sent."""
+        self._held = b""
+        self._send_whole(ERRORS + text.encode())
+
+    def _send_whole(self, frame: bytes) -> None:
+        self._frame = frame
         while self._frame:
             self._call.wait({self._stream.fileno(): select.POLLOUT})
             self._send()
+
+    def release(self) -> None:
+        """Send what is held back: the command began, and wrote it."""
+        if self._held:
+            self._send_whole(ERRORS + self._held)
+            self._held = b""
 
     def close(self) -> None:
         """Close all pipes."""
@@ -145,14 +158,21 @@ class Pipes:
     def _take(self, fd: int) -> bool:
         """Read some output and send it; whether there may be more."""
         try:
-            part = os.read(fd, DATA_MAX)
+            part = os.read(fd, DATA_MAX - len(self._held))
         except BlockingIOError:
             return False
         if not part:
             del self._reading[fd]
             os.close(fd)
             return False
-        self._frame = self._reading[fd] + part
+        kind = self._reading[fd]
+        if kind == ERRORS and self._is_first_error:
+            self._is_first_error = False
+            if refused_by_kernel(part.decode(errors="replace")):
+                self._held = part
+                return True
+        self._frame = kind + (self._held + part if kind == ERRORS else part)
+        self._held = b"" if kind == ERRORS else self._held
         self._send()
         return True
 

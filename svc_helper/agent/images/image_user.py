@@ -20,13 +20,17 @@ _FILE_MAX = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _ID_MAX = 2**32 - 2
+_IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them
 _KNOWN_MAX = 256  # images; more than workspaces of one store use
 
 _known: dict[str, dict[str, Any] | None] = {}  # by image id, which identifies the content
 
 
 def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[str, Any] | None:
-    """{name, uid, gid} of an image, from Podman's description, each None if unknown; None for root."""
+    """{name, uid, gid} of an image, from Podman's description, each None if unknown; None for root.
+
+    With `fault` for one that no container can run as: see fault_of().
+    """
     config = untrusted_image.get("Config")
     spec = config.get("User") if isinstance(config, dict) else None
     if not isinstance(spec, str) or not spec.partition(":")[0].strip("0"):
@@ -38,6 +42,8 @@ def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[st
         pass
     databases = _databases(podman, call, image_id)
     found = resolve(spec, *(databases or ("", "")))
+    if found and databases and (fault := fault_of(spec, found, *databases)):
+        found["fault"] = fault
     if databases:  # else the next call may learn more
         if len(_known) >= _KNOWN_MAX:
             _known.clear()
@@ -60,6 +66,16 @@ def resolve(spec: str, passwd: str, group: str) -> dict[str, Any] | None:
         gid = 0  # a numeric uid without an account
     is_name = _NAME.fullmatch(name) and not name.isdigit()
     return {"name": name if is_name else None, "uid": uid, "gid": gid}
+
+
+def fault_of(spec: str, found: dict[str, Any], passwd: str, group: str) -> str:
+    """Why no container can run as a `USER` value: a name is `missing`, an id out of `range`; else empty."""
+    user, _, of_group = spec.partition(":")
+    for name, text in ((user, passwd), (of_group, group)):
+        if name and text and not _NUMBER.fullmatch(name) and _entry(name, text, uid_at=2) is None:
+            return "missing"
+    largest = max(found["uid"] or 0, found["gid"] or 0)
+    return "range" if largest >= _IDS_OF_AN_ACCOUNT else ""
 
 
 def _entry(requested: str, text: str, *, uid_at: int) -> list[str] | None:

@@ -33,6 +33,7 @@ _TEMPORARY = "/var/tmp"  # noqa: S108  never written here: Podman keeps download
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _LAYERS_MAX = 4096
 _SIZE_MAX = 2**53
+_MOUNTED_MAX, _MOUNTED_BY_LATER = 128, 500  # layers of one image
 
 
 class Manifest(NamedTuple):
@@ -53,6 +54,7 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
     for image in dict.fromkeys(args["images"]):
         images.require_allowed(podman, image)
         manifest = read(podman, call, image)
+        _require_mountable(podman, call, len(manifest.layers))
         found = images.inspect(podman, call, {"image": image})
         is_current = found["image_id"] == manifest.config_digest.removeprefix("sha256:")
         rows.append(
@@ -65,6 +67,18 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
         )
     sizes = {"download_bytes": needs.download_bytes, "present_bytes": needs.present_bytes}
     return {"images": rows, **sizes, **needs.room(store)}
+
+
+def _require_mountable(podman: Podman, call: Call, count: int) -> None:
+    """Raise Failure for more layers than Podman's overlay driver mounts: 128 before Podman 4.4, then 500."""
+    if count <= _MOUNTED_MAX:
+        return
+    found = podman.ask(call, "GET", "/version")
+    version = str(found.get("Version", "")) if isinstance(found, dict) else ""
+    numbers = re.match(r"(\d{1,4})\.(\d{1,4})\.", version)
+    most = _MOUNTED_MAX if numbers and (int(numbers[1]), int(numbers[2])) < (4, 4) else _MOUNTED_BY_LATER
+    if count > most:
+        raise Failure("image_too_deep", f"the image has {count} layers; Podman mounts at most {most}")
 
 
 class Needs:

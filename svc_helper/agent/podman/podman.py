@@ -66,7 +66,7 @@ class Podman:
             self.service.revive(seen)
         except ServiceFailed as failure:
             call.log("podman does not start", "error", why=failure.log)
-            raise Failure("unavailable", "Podman does not start") from None
+            raise Failure(*causes.of_service(failure.log), failure.log) from None
         return self.service.process
 
     def open(self, call: Call, method: str, path: str, body: bytes = b"") -> Wire:

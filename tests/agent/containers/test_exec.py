@@ -69,6 +69,35 @@ def test_commands_that_cannot_be_run(agent: Agent, make: Make, user: User, comma
     assert user.podman("exec", f"svc-{ws}", command, check=False).returncode == code, "as Podman says it"
 
 
+ARM = r"\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\267\000\001\000\000\000"
+UNUSABLE = [  # what printf writes into the file, the code of a shell, the line
+    ("echo hi\n", 126, "it has no #! line"),
+    ("", 126, "it is empty"),
+    (ARM + "%064d", 126, "a program for another processor architecture"),
+    (
+        "#!/bin/sh\r\n",
+        127,
+        "its first line names /bin/sh\\r, which is not there (the lines end as in Windows)",
+    ),
+    ("#! /usr/bin/python3 -u\n", 127, "its first line names /usr/bin/python3, which is not there"),
+    ("#!/etc\n", 126, "its first line names /etc, which cannot be executed"),
+    ("#!/etc/passwd\n", 126, "its first line names /etc/passwd, which cannot be executed"),
+]
+
+
+@pytest.mark.parametrize(("content", "code", "line"), UNUSABLE, ids=lambda value: str(value)[:12])
+def test_a_program_that_the_kernel_refuses(
+    agent: Agent, make: Make, content: str, code: int, line: str
+) -> None:
+    """As a shell: 126 or 127 and one line that says what is wrong with the file."""
+    ws = make()
+    written = run(agent, ws, "sh", "-c", 'printf "$1" >/tmp/bad; chmod 755 /tmp/bad', "sh", content)
+    assert written["exit_code"] == 0
+    for program in ("/tmp/bad", "../tmp/bad"):
+        done = run(agent, ws, program)
+        assert (done["exit_code"], done["stderr"]) == (code, f"{program}: {line}\n")
+
+
 def test_not_running_and_not_there(agent: Agent, make: Make) -> None:
     ws = make(start=False)
     command = {"command": ["true"], "timeout_s": 5}
@@ -214,6 +243,10 @@ def test_where_crun_cannot_be_used_podman_exec_is(user: User, agent: Agent, make
         done = run(agent, ws, "sh", "-c", "echo by podman; exit 4")
         assert (done["stdout"], done["exit_code"]) == ("by podman\n", 4)
         assert run(agent, ws, "nope")["exit_code"] == 127
+        run(agent, ws, "sh", "-c", "echo true >/tmp/bad; chmod 755 /tmp/bad")
+        refused = run(agent, ws, "/tmp/bad")
+        line = "/tmp/bad: it has no #! line, or is a program for another processor architecture\n"
+        assert (refused["exit_code"], refused["stderr"]) == (126, line)
     finally:
         user.run("sh", "-c", f"[ -e {path} ] || mv {path}.kept {path}")
 

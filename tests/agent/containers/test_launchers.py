@@ -103,10 +103,12 @@ def test_it_runs_as_the_containers_own_process(agent: Agent, make: Make) -> None
         (["nope"], 127, "nope: not found\n"),
         (["/nope/x"], 127, "/nope/x: not found\n"),
         (["/etc"], 126, "/etc: cannot be executed\n"),
+        (["/tmp/bad"], 127, "/tmp/bad: its first line names /bin/no, which is not there\n"),
     ],
 )
 def test_exit_codes(agent: Agent, make: Make, command: list[str], code: int, said: str) -> None:
     ws = make()
+    run(agent, ws, "sh", "-c", "echo '#!/bin/no' >/tmp/bad; chmod 755 /tmp/bad")
     start(agent, ws, "web", *command)
     row = exited(agent, ws, "web")
     assert (row["exit_code"], row["pid"]) == (code, None)

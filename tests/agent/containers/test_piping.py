@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agent.containers.test_exec import sleepers, wait_for
+from agent.containers.test_exec import run, sleepers, wait_for
 from agent.priv_ns import Agent, Pending, User, proportional_set_kib
 
 from svc_helper.wire import terminal_frames as frames
@@ -143,3 +143,20 @@ def test_a_timeout_and_a_wrong_frame(agent: Agent, make: Make, user: User) -> No
         run.sock.close()
     assert not sleepers(user)
     assert agent.call("ctr.pipe", id=ws, command=["cat"], timeout_s=5).code == "protocol"
+
+
+def test_a_program_that_the_kernel_refuses_is_told_in_one_line(agent: Agent, make: Make) -> None:
+    """What crun prints of it is not sent; the same words of a program are."""
+    ws = make()
+    assert run(agent, ws, "sh", "-c", "echo true >/tmp/bad; chmod 755 /tmp/bad")["exit_code"] == 0
+    for _ in range(3):  # crun's line may come before or after it has told the command's pid
+        refused = Run(agent, ws, "/tmp/bad")
+        assert refused.pump()["exit_code"] == 126
+        assert refused.outputs[frames.ERRORS] == b"/tmp/bad: it has no #! line\n"
+    script = "echo exec: Permission denied >&2; sleep 0.2; echo more >&2; exit 3"
+    own = Run(agent, ws, "sh", "-c", script)
+    assert own.pump()["exit_code"] == 3
+    assert own.outputs[frames.ERRORS] == b"exec: Permission denied\nmore\n"
+    alone = Run(agent, ws, "sh", "-c", "echo exec: Permission denied >&2; exit 3")
+    assert alone.pump()["exit_code"] == 3
+    assert alone.outputs[frames.ERRORS] == b"exec: Permission denied\n"

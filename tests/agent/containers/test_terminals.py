@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agent.containers.test_exec import IDENTITY, normal
+from agent.containers.test_exec import IDENTITY, normal, run
 from agent.containers.test_launchers import wait_for
 from agent.containers.test_shims import only_shim, shims, socket_path
 from agent.priv_ns import IN_EACH_STORE, Agent, Registry, User, proportional_set_kib
@@ -60,9 +60,11 @@ def test_a_command_and_one_that_cannot_be_run(agent: Agent, make: Make) -> None:
     with viewer:
         viewer.until(lambda one: one.closed)
         assert viewer.ended == {"reason": "exited", "exit_code": 3}
+    run(agent, ws, "sh", "-c", "echo true >/tmp/bad; chmod 755 /tmp/bad")
     for program, code, words in (
         ("nope", 127, b"nope: not found"),
         ("/etc", 126, b"/etc: cannot be executed"),
+        ("/tmp/bad", 126, b"/tmp/bad: it has no #! line"),
     ):
         answer = attempt(agent, "terminal.open", id=ws, **SIZE, command=[program], attach=True)
         if answer.message["ok"] is False:

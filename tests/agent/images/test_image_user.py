@@ -47,6 +47,21 @@ def test_without_files() -> None:
     assert image_user.resolve("root", "", "") is None
 
 
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ("me", ""), ("me:users", ""), ("ghost", "missing"), ("me:ghosts", "missing"),
+        ("1000:ghosts", "missing"), ("4711", ""), ("65535:65535", ""), ("1000650000", "range"), ("1000:65536", "range"),
+    ],
+)  # fmt: skip
+def test_a_user_as_whom_no_container_runs(spec: str, fault: str) -> None:
+    passwd, group = "root:x:0:0::/:/bin/sh\nme:x:1000:100::/:/bin/sh\n", "users:x:100:\n"
+    found = image_user.resolve(spec, passwd, group)
+    assert found is not None
+    assert image_user.fault_of(spec, found, passwd, group) == fault
+    assert image_user.fault_of("ghost", found, "", "") in ("", "range"), "of files that could not be read"
+
+
 def test_links_and_directories_are_not_read(tmp_path: Path) -> None:
     for layer in ("linked", "directory", "lower"):
         (tmp_path / layer).mkdir()

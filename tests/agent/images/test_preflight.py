@@ -132,6 +132,26 @@ def test_without_skopeo(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> No
         preflight.read(podman, cast("Any", None), "r.example/a:1")
 
 
+@pytest.mark.parametrize(
+    ("version", "layers", "most"),
+    [
+        ("4.3.1", 128, None),
+        ("4.3.1", 129, 128),
+        ("5.4.2", 129, None),
+        ("5.4.2", 501, 500),
+        ("dev", 500, None),
+    ],
+)
+def test_more_layers_than_podman_mounts(version: str, layers: int, most: int | None) -> None:
+    podman: Any = SimpleNamespace(ask=lambda *_: {"Version": version})
+    if most is None:
+        preflight._require_mountable(podman, cast("Any", None), layers)
+        return
+    with pytest.raises(Failure, match=f"{layers} layers; Podman mounts at most {most}") as caught:
+        preflight._require_mountable(podman, cast("Any", None), layers)
+    assert caught.value.code == "image_too_deep"
+
+
 def test_sums(tmp_path: object) -> None:
     manifest = preflight._manifest(GOOD, "")
     needs = Needs({f"sha256:{2:064x}"})

@@ -33,7 +33,7 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         (f'workdir "/bin/sh" exists on container {CONTAINER}, but is not a directory', "not_a_directory"),
         (f'workdir "/no/dir" does not exist on container {CONTAINER}', "workdir_missing"),
         ("unable to find user nobodyhere: no matching entries in passwd file", "container_user_missing"),
-        ("crun: cannot setresuid to 12345678: Invalid argument: OCI runtime error", "container_user_missing"),
+        ("crun: cannot setresuid to 12345678: Invalid argument: OCI runtime error", "ids_out_of_range"),
         (f"{REPOSITORY}/none:1: image not known", "image_missing"),
         (f'creating container storage: the container name "c1" is already in use by {CONTAINER}. You have to'
          " remove that container to be able to reuse that name: that name is already in use",
@@ -56,6 +56,27 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         # of runc and Docker; crun names the file that the kernel refused
         ("container init was OOM-killed (memory limit too low?)", "memory_too_small"),
         ("crun: write `memory.max`: Device or resource busy: OCI runtime error", "memory_too_small"),
+        # Podman appends "a command that was not found" to whatever crun did not find.
+        ("crun: openat2 `work`: No such file or directory: OCI runtime attempted to invoke a command that was"
+         " not found", "not_a_directory"),
+        ("crun: openat2 `work`: Too many levels of symbolic links: OCI runtime error", "not_a_directory"),
+        (f"crun: open /dev directory in `{LAYER}/merged`: No such file or directory: OCI runtime attempted to"
+         " invoke a command that was not found", "not_a_directory"),
+        ("crun: the target `/proc` is invalid: Not a directory: OCI runtime error", "not_a_directory"),
+        ("open /etc in the container: no such file or directory", "not_a_directory"),
+        ("crun: mount `/home/demo/work` to `work`: Permission denied: OCI permission denied", "failed"),
+        (f"mounting storage for container {CONTAINER}: max depth exceeded", "image_too_deep"),
+        ("crun: cannot setresuid to 1000650000: Invalid argument: OCI runtime error", "ids_out_of_range"),
+        ('env fields from image failed to parse: invalid environment variable: "=x"', "image_unusable"),
+        ("invalid signal: SIGFOO", "image_unusable"),
+        # of Podman 5 and crun 1.21
+        ("database or disk is full", "storage_full"),
+        (f'getting container from store "{CONTAINER}": container not known', "storage_damaged"),
+        ('could not find pasta, the network namespace can\'t be configured: exec: "pasta": executable file'
+         " not found in $PATH", "network_programs_missing"),
+        ("the path `/etc` is not a regular file: Operation not permitted", "command_not_executable"),
+        # of kernels whose limit of keys is reached
+        ("crun: create keyring `9779dfc4`: Disk quota exceeded: OCI runtime error", "failed"),
         ("something that nobody foresaw", "failed"),
     ],
 )  # fmt: skip
@@ -96,7 +117,24 @@ def test_containers(words: str, code: str) -> None:
          " insufficient UIDs or GIDs available in user namespace (requested 1234:1234 for /b): Check"
          " /etc/subuid and /etc/subgid if configured locally and run podman-system-migrate: lchown /b:"
          " invalid argument): exit status 1", "subids_missing"),
+        ('writing blob: adding layer with blob "sha256:8c39d85a": processing tar file(potentially'
+         " insufficient UIDs or GIDs available in user namespace (requested 1516583083:1000621001 for /big):"
+         " Check /etc/subuid and /etc/subgid if configured locally and run podman-system-migrate: lchown"
+         " /big: invalid argument): exit status 1", "ids_out_of_range"),
         ("writing blob: storing blob to file: write /var/tmp/x: no space left on device", "storage_full"),
+        ("parsing image configuration: unsupported image-specific operation on artifact with type"
+         ' "application/vnd.cncf.helm.config.v1+json"', "image_unusable"),
+        ("parsing image configuration: json: cannot unmarshal string into Go struct field"
+         " ImageConfig.config.Cmd of type []string", "image_unusable"),
+        ('parsing image configuration: parsing time ""yesterday"" as "2006": cannot parse', "image_unusable"),
+        (f"Source image rejected: Running image docker://{IMAGE} is rejected by policy.", "image_rejected"),
+        ("getting username and password: 1 error occurred:\n\t* error getting credentials - err:"
+         ' exec: "docker-credential-desktop": executable file not found in $PATH, out: ``',
+         "registry_login_required"),
+        ('getting username and password: 1 error occurred:\n\t* reading JSON file'
+         ' "/home/demo/.docker/config.json":'
+         " invalid character 'n' looking for beginning of object key string", "registry_login_required"),
+        ("open /run/user/1001/containers/x: permission denied", "failed"),
         ("something that nobody foresaw", "failed"),
     ],
 )  # fmt: skip
@@ -115,6 +153,8 @@ def test_an_image_may_be_named_after_a_cause(image: str) -> None:
     [
         ("ERROR (catatonit:2): failed to exec pid1: No such file or directory\n", "command_not_found"),
         ("ERROR (catatonit:2): failed to exec pid1: Permission denied\n", "command_not_executable"),
+        ('{"msg":"exec container process `/run/podman-init`: Argument list too long","level":"error"}',
+         "environment_too_large"),
         ("ERROR (catatonit:2): failed to exec pid1: Not a directory\n", "not_a_directory"),
         ("ERROR (catatonit:2): failed to exec pid1: Exec format error\n", "wrong_architecture"),
         ('{"msg":"exec container process `/bin/arm`: Exec format error","level":"error"}',
@@ -133,8 +173,20 @@ def test_commands_that_never_began(output: str, code: str | None) -> None:
     assert (causes.of_start(output) or (None,))[0] == code
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "potentially insufficient UIDs or GIDs available in user namespace (requested 1000621001:0 for /b)",
+        "crun: cannot setresgid to 1000621001: Invalid argument: OCI runtime error",
+    ],
+)
+def test_an_id_that_no_account_has_is_named(words: str) -> None:
+    assert "1000621001" in causes.of_container(words)[1]
+    assert "1000621001" in causes.of_registry(words, IMAGE)[1]
+
+
 def test_every_code_is_of_the_protocol() -> None:
-    rows = (*causes._CONTAINER, *causes._REGISTRY)
+    rows = (*causes._CONTAINER, *causes._REGISTRY, *causes._SERVICE)
     assert {code for code, _, _ in rows} <= set(CODES)
     assert not [sign for _, _, signs in rows for sign in signs if sign != sign.lower()]
 

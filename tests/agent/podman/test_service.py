@@ -363,10 +363,23 @@ def test_a_podman_that_never_starts_is_unavailable(stage: Stage) -> None:
     agent = stage.begin()
     answer = agent.call("ctr.inspect", id=WS)
     assert (answer.code, answer.message["message"]) == ("unavailable", "Podman does not start")
+    assert answer.message["engine"].strip() == "some secret reason", "for its owner"
     assert len(stage.lines("commands")) <= 4, "it is not tried for ever"
     failures.unlink()
     stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data["exists"], "the next call may find it mended"
+
+
+def test_a_podman_of_another_uid_is_told_with_the_way_out(stage: Stage) -> None:
+    words = (
+        'level=warning msg="RunRoot is pointing to a path (/run/user/1028/containers) which is not writable.'
+        ' Most likely podman will fail.: permission denied"\n'
+        "Error: creating events dirs: mkdir /run/user/1028/libpod: permission denied"
+    )
+    (stage.directory / "start-failures.json").write_text(json.dumps([words] * 100))
+    answer = stage.begin().call("ctr.inspect", id=WS)
+    assert answer.code == "podman_moved"
+    assert "without its bolt_state.db" in answer.message["message"]
 
 
 MALFORMED: list[dict[str, Any]] = [

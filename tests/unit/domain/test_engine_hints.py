@@ -18,7 +18,7 @@ STARTS = ("svc ", "sudo svc ", "sudo apt-get install ", "podman ", "echo '{")
 
 
 def test_every_cause_has_a_hint_or_the_doctor() -> None:
-    assert replies.CAUSES - set(engine_hints.HINTS) == {"cgroup_refused"}
+    assert replies.CAUSES - set(engine_hints.HINTS) == {"cgroup_refused", "podman_moved"}
     for code in engine_hints.HINTS:
         error = errors.by_code(code)("x")
         engine_hints.complete(error, **NAMES)

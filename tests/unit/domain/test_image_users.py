@@ -83,6 +83,32 @@ def test_unknown_numbers_are_looked_up(ada: Caller, far: FarEnd, own: str) -> No
     assert warning["hint"] == begin + "svc ws start mine && svc ws exec mine -- id"
 
 
+@pytest.mark.parametrize(
+    ("user", "says"),
+    [
+        (
+            {"name": "ghost", "uid": None, "gid": None, "fault": "missing"},
+            "this image runs as ghost, whom its /etc/passwd or /etc/group does not have",
+        ),
+        (
+            {"name": None, "uid": 1000650000, "gid": 0, "fault": "range"},
+            "this image runs as a user of an id beyond 65535, which no account has",
+        ),
+    ],
+)
+def test_a_user_as_whom_no_container_runs(
+    ada: Caller, far: FarEnd, own: str, user: dict[str, Any], says: str
+) -> None:
+    """No start is prescribed to look the numbers up: it could not work."""
+    has_user(far, user)
+    (warning,) = workspaces.create(ada, {"template": own, "name": "lab"})["warnings"]
+    assert warning["message"] == f"{says}; a workspace of it cannot start while the template has no run_as"
+    assert warning["hint"] == "svc template get mine"
+    has_user(far, user | {"fault": ["nonsense"]})
+    (warning,) = images.of_template(ada, own)["warnings"]
+    assert "cannot start" not in warning["message"]
+
+
 def test_a_list_of_the_store_does_not_forget_it(ada: Caller, far: FarEnd, own: str) -> None:
     has_user(far, JOVYAN)
     workspaces.create(ada, {"template": own, "name": "lab"})

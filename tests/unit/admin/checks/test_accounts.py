@@ -64,11 +64,23 @@ def test_the_storage_driver_is_read_as_the_user(
     home = pwd.struct_passwd(("ada", "x", 65534, 65534, "", "/nonexistent", ""))
     monkeypatch.setattr(pwd, "getpwnam", lambda _name: home)
     read = []
-    monkeypatch.setattr(accounts, "run_as", lambda owner, *_: read.append(owner) or ["vfs", True, False])
+    monkeypatch.setattr(accounts, "run_as", lambda owner, *_: read.append(owner) or ["vfs", True, False, 0])
     assert levels(accounts.storage, host) == [("storage", "warn")]
     assert read == [Owner(65534, 65534)]
-    monkeypatch.setattr(accounts, "run_as", lambda *_: ["overlay", True, False])
+    monkeypatch.setattr(accounts, "run_as", lambda *_: ["overlay", True, False, 0])
     assert levels(accounts.storage, host) == [("storage", "ok")]
+
+
+def test_podmans_records_of_a_former_uid_are_found(tmp_path: Path) -> None:
+    """After `usermod -u` Podman looks for the old run directory, which its database in the home names."""
+    records = tmp_path / "bolt_state.db"
+    assert accounts._former_uid(str(records), 4001) == 0
+    records.write_bytes(b"\0\xff/run/user/1028/containersstatic\0/run/user/1028/libpod\0/run/user/7/bus")
+    assert accounts._former_uid(str(records), 4001) == 1028
+    assert accounts._former_uid(str(records), 1028) == 0
+    os.unlink(records)
+    os.mkfifo(records)
+    assert accounts._former_uid(str(records), 4001) == 0
 
 
 def test_lingering_matters_with_systemd_only(host: Host) -> None:
@@ -104,10 +116,11 @@ def test_a_manager_that_does_not_run(host: Host) -> None:
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (["overlay", True, False], [("storage", "ok")]),
-        (["vfs", True, False], [("storage", "warn")]),
-        (["overlay", False, False], [("user_bus", "warn"), ("storage", "ok")]),
-        (["overlay", True, True], [("pause_process", "fail"), ("storage", "ok")]),
+        (["overlay", True, False, 0], [("storage", "ok")]),
+        (["vfs", True, False, 0], [("storage", "warn")]),
+        (["overlay", True, False, 1001], [("storage", "fail")]),
+        (["overlay", False, False, 0], [("user_bus", "warn"), ("storage", "ok")]),
+        (["overlay", True, True, 0], [("pause_process", "fail"), ("storage", "ok")]),
     ],
 )
 def test_what_the_users_process_finds(
