@@ -115,7 +115,7 @@ _SERVICE: tuple[Row, ...] = (
     ("podman_moved",
      "Podman's records are of another user id, as before a change of the uid; without its bolt_state.db"
      " (db.sql) it starts, and images stay",
-     ("runroot is pointing to a path*not writable", "creating events dirs: mkdir /run/user/*denied")),
+     ("runroot is pointing to a path*not writable", "creating events dirs*/run/user/*denied")),
 )  # fmt: skip
 _IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them; larger images need a range of the administrator's
 _NEEDED_IDS = re.compile(

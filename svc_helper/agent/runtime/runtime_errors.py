@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 
+from svc_helper.agent import user_files
 from svc_helper.agent.home import Home
 from svc_helper.agent.runtime import crun
 from svc_helper.agent.runtime.crun import Running
@@ -18,7 +18,9 @@ _CANNOT_RUN = ("executable", "exec container process", "is not a regular file")
 _EXEC = re.compile(r'\{"msg":"exec: ([A-Za-z ]+)"|exec: ([A-Za-z ]+)\n?\Z')
 _HEAD = 256  # bytes of a first line that Linux reads
 _ELF = b"\x7fELF"
-_SHOWN_MAX = 100
+_NAMED_MAX = 100  # characters of an interpreter's path
+_FOLDERS_MAX = 100  # of PATH
+_PARTS_MAX = 400  # of a path, with those of its links
 
 
 def refused_by_kernel(untrusted_errors: str) -> bool:
@@ -78,30 +80,21 @@ def _refused(program: str, untrusted_reason: str, head: bytes | None) -> tuple[i
 def _interpreter(head: bytes) -> str:
     """What a script's first line names, in printable characters; empty for other files and longer lines."""
     line, newline, _ = head.partition(b"\n")
-    words = line[2:].replace(b"\t", b" ").split(b" ")
-    path = next((word for word in words if word), b"")
+    path = next(iter(line[2:].replace(b"\t", b" ").strip(b" ").split(b" ")))
     if not line.startswith(b"#!") or not path.strip() or (not newline and len(head) == _HEAD):
         return ""
-    return path.decode(errors="replace").encode("unicode_escape").decode()[:_SHOWN_MAX]
+    return path.decode(errors="replace").encode("unicode_escape").decode()[:_NAMED_MAX]
 
 
 def _head(home: Home, running: Running, program: str) -> bytes | None:
     """The beginning of a program's file in the container; None if it cannot be read."""
-    from svc_helper.agent.files import beneath  # here: most commands can be run
-
-    process = crun.read_process(home, running) or {}
-    try:
-        root = os.open(f"/proc/{running.pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with beneath.closing(root):
-        for path in _paths(process, program):
-            try:
-                return _read(beneath.open_in_root(root, path.encode(), os.O_PATH))
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except (OSError, ValueError):
-                return None
+    for path in _paths(crun.read_process(home, running) or {}, program):
+        try:
+            return user_files.read(_path_inside(f"/proc/{running.pid}/root", path), _HEAD)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            break
     return None
 
 
@@ -111,15 +104,25 @@ def _paths(process: dict[str, Any], program: str) -> list[str]:
         return [os.path.join(str(process.get("cwd") or "/"), program)]
     entries = (str(entry) for entry in process.get("env") or ())
     path = next((entry[5:] for entry in entries if entry.startswith("PATH=")), "")
-    return [os.path.join(folder, program) for folder in path.split(":")[:_SHOWN_MAX] if folder]
+    return [os.path.join(folder, program) for folder in path.split(":")[:_FOLDERS_MAX] if folder]
 
 
-def _read(fd: int) -> bytes | None:
-    """The beginning of a regular file, which is open only as a path; opened again, so that no device is."""
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        with open(f"/proc/self/fd/{fd}", "rb") as file:
-            return file.read(_HEAD)
-    finally:
-        os.close(fd)
+def _path_inside(root: str, path: str) -> str:
+    """The path of what a process with this root would open: absolute links and `..` stay inside.
+
+    Only for messages to the user, who may read any file that it leads to if the container changes meanwhile.
+    """
+    parts, found = path.split("/")[::-1], list[str]()
+    for _ in range(_PARTS_MAX):
+        part = parts.pop() if parts else ""
+        if part == "..":
+            found = found[:-1]
+        elif part not in ("", "."):
+            try:
+                target = os.readlink("/".join([root, *found, part]))
+            except OSError:  # no link
+                found.append(part)
+            else:
+                found = [] if target.startswith("/") else found
+                parts += target.split("/")[::-1]
+    return "/".join([root, *found])

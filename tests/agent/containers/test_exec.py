@@ -91,9 +91,17 @@ def test_a_program_that_the_kernel_refuses(
 ) -> None:
     """As a shell: 126 or 127 and one line that says what is wrong with the file."""
     ws = make()
-    written = run(agent, ws, "sh", "-c", 'printf "$1" >/tmp/bad; chmod 755 /tmp/bad', "sh", content)
+    written = run(
+        agent,
+        ws,
+        "sh",
+        "-c",
+        'printf "$1" >/tmp/bad; chmod 755 /tmp/bad; ln -s /tmp/bad /home',
+        "sh",
+        content,
+    )
     assert written["exit_code"] == 0
-    for program in ("/tmp/bad", "../tmp/bad"):
+    for program in ("/tmp/bad", "../tmp/bad", "/home/bad"):
         done = run(agent, ws, program)
         assert (done["exit_code"], done["stderr"]) == (code, f"{program}: {line}\n")
 

@@ -51,7 +51,8 @@ def test_without_files() -> None:
     ("spec", "fault"),
     [
         ("me", ""), ("me:users", ""), ("ghost", "missing"), ("me:ghosts", "missing"),
-        ("1000:ghosts", "missing"), ("4711", ""), ("65535:65535", ""), ("1000650000", "range"), ("1000:65536", "range"),
+        ("1000:ghosts", "missing"), ("4711", ""),
+        ("65535:65535", ""), ("1000650000", "range"), ("1000:65536", "range"),
     ],
 )  # fmt: skip
 def test_a_user_as_whom_no_container_runs(spec: str, fault: str) -> None:
