@@ -1,4 +1,4 @@
-"""Bake the commit and the vendor's public keys into the installation; everything else is in setup.cfg."""
+"""Bake the commit, the version and the vendor's public keys into the installation; everything else is in setup.cfg."""
 
 import base64
 import binascii
@@ -47,8 +47,9 @@ class BuildWithFacts(build_py):
         """Build, then write the module into what was built; the checkout stays as it is."""
         super().run()
         licenses, releases = vendor_keys("license-keys"), vendor_keys("release-keys")
-        facts = f"COMMIT = {commit()!r}\nLICENSE_KEYS = {licenses!r}\nRELEASE_KEYS = {releases!r}\n"
-        Path(self.build_lib, "svc", "_build.py").write_text(facts)
+        facts = f"COMMIT = {commit()!r}\nVERSION = {self.distribution.get_version()!r}\n"
+        keys = f"LICENSE_KEYS = {licenses!r}\nRELEASE_KEYS = {releases!r}\n"
+        Path(self.build_lib, "svc", "_build.py").write_text(facts + keys)
 
 
 setup(cmdclass={"build_py": BuildWithFacts})

@@ -190,16 +190,36 @@ def _unknown_command(argv: list[str]) -> UsageError:
     name = argv[0]
     if name == "--version":
         return UsageError("--version stands alone", hint="svc --version")
+    if name == "--":
+        return UsageError("a command is written before --", hint="svc --help")
     if name.startswith("-"):
-        to_move = name == "--json" and argv[1:2] and argv[1] in COMMANDS
-        moved = " ".join(["svc", *argv[1:], name]) if to_move else "svc --help"
-        return UsageError(f"options are written after the command: {name}", hint=moved)
+        return _misplaced(argv)
     known = [f"svc {each}" for each in COMMANDS]
     for group in ("ws", "template", "image", "operation", "fs", "token"):  # `svc start` is `svc ws start`
         below = declaration(group)
         if isinstance(below, CommandGroup):
             known += [f"svc {group} {each.name}" for each in below.commands if each.name == name]
     return unknown_command(f"svc {name}", known)
+
+
+def _misplaced(argv: list[str]) -> UsageError:
+    """The usage error for a command line that begins with an option; its hint is the right order."""
+    from shlex import join
+
+    from svc.cli.parser import nearest
+    from svc.errors import UsageError
+
+    name = argv[0]
+    if name in ("-V", "-v", "-version") or nearest(name, ("--version",)):
+        return UsageError(f"no such option: {name}; did you mean --version?", hint="svc --version")
+    at = 2 if name == "--db" else 1
+    command, hint = argv[at : at + 1], "svc --help"
+    if name == "--json" and command and command[0] in COMMANDS:
+        hint = join(["svc", *argv[1:], name])
+    elif name.partition("=")[0] == "--db" and command in (["admin"], ["server"]):
+        sudo = ["sudo"] if os.geteuid() == 0 else []
+        hint = join([*sudo, "svc", *command, *argv[:at], *argv[at + 1 :]])
+    return UsageError(f"options are written after the command: {name}", hint=hint)
 
 
 def _parse(argv: list[str]) -> Arguments:
@@ -281,7 +301,7 @@ def _remote_usage(argv: list[str]) -> SvcError | None:
     from svc.errors import UsageError
 
     own = argv[: argv.index("--")] if "--" in argv else argv
-    if own[0] in ("admin", "server") or (own[:2] in WITH_COMMAND and own == argv):
+    if own[:1] in (["admin"], ["server"]) or (own[:2] in WITH_COMMAND and own == argv):
         return None  # no client command, or `ws exec` without --, whose command may have any option
     remote = next((text for text in own if text.partition("=")[0] in REMOTE or "://" in text), None)
     if remote is None:

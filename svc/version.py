@@ -1,4 +1,4 @@
-"""The version: the full commit SHA of this build, and the version of the HTTP API.
+"""The version: the full commit SHA of this build, its release, and the version of the HTTP API.
 
 For `svc --version` and GET /api/version; imports nothing heavy.
 """
@@ -18,6 +18,16 @@ def commit() -> str:
         return str(COMMIT)
     except ImportError:
         return _head(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".git"))
+
+
+def release() -> str:
+    """The release recorded at installation, such as "0.1.0"; "0" for a checkout, which is none."""
+    try:
+        from svc._build import VERSION  # the Debian package has no metadata of a distribution svc
+
+        return str(VERSION)
+    except ImportError:
+        return "0"
 
 
 def _head(git: str) -> str:

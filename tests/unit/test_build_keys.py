@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from unit.licensing import Vendor, build
+from unit.licensing import ROOT, Vendor, build
 
 from svc.build_keys import license_keys, release_keys
 
@@ -39,6 +40,11 @@ def test_the_build_bakes_in_each_key_of_the_file(tmp_path: Path) -> None:
     keys = [base64.b64decode(line.split()[0]).hex() for line in vendor.keys.read_text().splitlines()[2:]]
     assert printed("license_keys") == keys
     assert printed("release_keys") == keys[1:]
+    program = "from svc.version import commit, release; print(commit(), release())"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env={"PYTHONPATH": str(built)}, capture_output=True, text=True, cwd="/")
+    declared = re.search(r"^version = (.+)$", (ROOT / "setup.cfg").read_text(), re.M)
+    assert declared and done.stdout.split() == ["test", declared[1]]
 
 
 @pytest.mark.parametrize("line", ["AAAA", "not base64", "A" * 44 + "="])

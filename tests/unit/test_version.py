@@ -17,7 +17,9 @@ def test_what_was_baked_in_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     baked = types.ModuleType("svc._build")
     baked.COMMIT = SHA  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "svc._build", baked)
+    baked.VERSION = "0.1.0"  # type: ignore[attr-defined]
     assert version.commit() == SHA
+    assert version.release() == "0.1.0"
 
 
 def test_a_branch(tmp_path: Path) -> None:

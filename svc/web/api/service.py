@@ -7,8 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from typing import Any
 
 import peewee
@@ -21,14 +20,14 @@ from svc.domain.principal import Caller
 from svc.errors import NotFound, SvcError
 from svc.helper.helper import Helper
 from svc.tls.public_chain import PublicChain
-from svc.version import API_VERSION, commit
+from svc.version import API_VERSION, commit, release
 from svc.web import outputs
 from svc.web.access import ACCOUNT, ANYONE, Access, route
 from svc.web.schemas.service import Health, Version
 
 blueprint = Blueprint("service", __name__)
 
-BUILD = commit()  # at the start of the server: another build may be installed while it runs
+BUILD, RELEASE = commit(), release()  # at the start: another build may be installed while the server runs
 PING_KEPT_S = 1.0  # anyone may request the health; the helper gets one ping a second at most
 PROBE_KEPT_S = 5.0  # and the disk one write
 PEM = "application/x-pem-file"
@@ -96,15 +95,7 @@ def health(_caller: Caller | None) -> Response:
 @route(blueprint, "GET", "/version", Access(ANYONE, pat=True), answer=Version())
 def version_(_caller: Caller | None) -> dict[str, Any]:
     """The running version: release, commit, version of the API, newest migration."""
-    return {"version": _release(), "commit": BUILD, "api": API_VERSION, "schema": migrate.latest()}
-
-
-@cache
-def _release() -> str:
-    try:
-        return metadata.version("svc")
-    except metadata.PackageNotFoundError:  # a checkout
-        return "0"
+    return {"version": RELEASE, "commit": BUILD, "api": API_VERSION, "schema": migrate.latest()}
 
 
 @route(blueprint, "GET", "/certificate", Access(ANYONE, pat=True), gives=PEM)

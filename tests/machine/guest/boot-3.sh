@@ -17,7 +17,7 @@ check 'it starts, enables and creates nothing' nothing_runs
 check 'its units are sound' systemd-analyze verify --man=no svc.service svc-backup.service svc-backup.timer
 
 bootstrap() {
-    as_written Install 2 && as_written Install 3 <<<'a long enough passphrase' && as_written Install 4 && is_healthy &&
+    as_written Install 2 && as_written Install 3 <<<'a long enough passphrase' && as_written Install 4 && is_healthy && says_version &&
         systemctl is-enabled svc.service
 }
 check 'the service is set up as the page says' bootstrap
@@ -172,7 +172,7 @@ same_workspace() { # COMMAND...: it runs on, the service is another process and 
     field_is status running && [ "$(demo svc ws exec first -- cat /work/before)" = before ]
 }
 
-upgrade() { same_workspace as_written Upgrade 1 && [ "$(version)" = 0.1.1 ]; }
+upgrade() { same_workspace as_written Upgrade 1 && [ "$(version)" = 0.1.1 ] && says_version; }
 check 'an upgrade leaves the workspace running and the service answers again' upgrade
 
 again() { # the same version, and its scripts alone
@@ -217,7 +217,7 @@ for part in /opt/check/rollback.sh /opt/check/update.sh; do # each leaves 0.1.1 
     if [ -e "$part" ]; then . "$part"; fi
 done
 
-downgrade() { same_workspace as_written Downgrade 1 && [ "$(version)" = 0.1.0 ]; }
+downgrade() { same_workspace as_written Downgrade 1 && [ "$(version)" = 0.1.0 ] && says_version; }
 check 'a downgrade leaves the workspace running too' downgrade
 
 removed() {

@@ -18,11 +18,16 @@ main_pid() { systemctl show -p MainPID --value svc.service; }
 
 is_healthy() { svc api GET /api/health | grep -q '"ok"'; }
 
+says_version() { # the server that runs, its release
+    [ "$(svc api GET /api/version | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p')" = "$(version)" ]
+}
+
 variant() { # VERSION COMMAND...: a package of that version, as 0.1.1 but for what COMMAND changes in its tree
     local tree=/var/tmp/variant
     rm -rf "$tree"
     dpkg-deb -R "$DEBS/svc_0.1.1_amd64.deb" "$tree" && cd "$tree" || return
     sed -i "s/^Version: .*/Version: $1/" DEBIAN/control
+    sed -i "s/^VERSION = .*/VERSION = '$1'/" usr/lib/svc/python/svc/_build.py
     "${@:2}" || return
     python3 -m compileall -q -f --invalidation-mode unchecked-hash -s "$tree" -p / usr/lib/svc/python/svc || return
     find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums

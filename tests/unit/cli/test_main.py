@@ -58,6 +58,14 @@ def test_no_command_is_wrong_usage(svc: Svc) -> None:
         ("--bogus", "options are written after the command: --bogus\nhint: svc --help"),
         ("-x ws list", "options are written after the command: -x\nhint: svc --help"),
         ("--json ws list", "options are written after the command: --json\nhint: svc ws list --json"),
+        ("--", "a command is written before --\nhint: svc --help"),
+        ("-- ws list", "a command is written before --\nhint: svc --help"),
+        ("help --", "a command is written before --\nhint: svc --help"),
+        ("-V", "no such option: -V; did you mean --version?\nhint: svc --version"),
+        ("--verzion", "no such option: --verzion; did you mean --version?\nhint: svc --version"),
+        ("--db", "options are written after the command: --db\nhint: svc --help"),
+        ("--db x.db", "options are written after the command: --db\nhint: svc --help"),
+        ("--db x.db ws list", "options are written after the command: --db\nhint: svc --help"),
         ("--version ws", "--version stands alone\nhint: svc --version"),
         ("whoamI", "no such command: svc whoamI; did you mean `svc whoami`?\nhint: svc whoami --help"),
         ("wss list", "no such command: svc wss; did you mean `svc ws`?\nhint: svc ws --help"),
@@ -79,6 +87,21 @@ def test_what_is_no_command_is_wrong_usage(svc: Svc, line: str, said: str) -> No
     done = svc(*line.split())
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"svc: {said}")
+
+
+@pytest.mark.parametrize(
+    ("option", "line", "moved"),
+    [
+        ("--db", "--db x.db admin doctor --json", "svc admin --db x.db doctor --json"),
+        ("--db=x.db", "--db=x.db admin doctor", "svc admin --db=x.db doctor"),
+        ("--db", "--db x.db server --dev", "svc server --db x.db --dev"),
+    ],
+)
+def test_a_database_is_named_after_the_group(svc: Svc, option: str, line: str, moved: str) -> None:
+    done = svc(*line.split())
+    sudo = "sudo " if os.geteuid() == 0 else ""
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"svc: options are written after the command: {option}\nhint: {sudo}{moved}\n"
 
 
 @pytest.mark.parametrize("line", ["help {}", "--help {}", "{} --help"])
