@@ -1,4 +1,4 @@
-"""Bake the commit, the version and the vendor's public keys into the installation; everything else is in setup.cfg."""
+"""Bake the commit, the version and the vendor's public keys in; everything else is in setup.cfg."""
 
 import base64
 import binascii

@@ -53,7 +53,8 @@ def wrap_db_errors(handler: Callable[[Arguments], int]) -> Callable[[Arguments],
                 raise
             from svc.errors import DatabaseRefused
 
-            raise DatabaseRefused(f"the database failed: {error}", hint="sudo svc admin doctor") from None
+            hint = for_database("doctor", Settings(flags={"SVC_DB": args.db}))
+            raise DatabaseRefused(f"the database failed: {error}", hint=hint) from None
 
     return run
 
@@ -94,10 +95,9 @@ def sudo_command() -> str:
 
 def for_database(command: str, settings: Settings) -> str:
     """A command of `svc admin` for a hint, with the --db of this one: no other database is meant."""
-    from shlex import quote
+    from svc.db import location
 
-    named = settings.resolved["SVC_DB"].source == "flag"
-    return f"sudo svc admin {command}" + (f" --db {quote(os.path.abspath(settings.db))}" if named else "")
+    return location.for_database(command, settings)
 
 
 def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -> Any:

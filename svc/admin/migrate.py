@@ -57,6 +57,7 @@ def migrate(args: Arguments) -> int:
         _confirm_new_secret(args, settings, path)
     if not os.path.lexists(path):
         refuse_foreign_directory(settings)
+        _require_place_of_service(path)
         ensure_directory(os.path.dirname(path))
     else:
         _keep_before(settings, path)
@@ -74,6 +75,40 @@ def migrate(args: Arguments) -> int:
     for line in result["lines"]:
         print(line)
     return 0
+
+
+def _require_place_of_service(path: str) -> None:
+    """As root, refuse to create a database where the server's user could not use it."""
+    from svc.db.accounts import HOME
+    from svc.db.owner import admin_command, run_as, service_owner
+    from svc.errors import DatabaseRefused
+
+    service = service_owner()
+    if os.geteuid() != 0 or not service:
+        return
+    directory, parent = os.path.dirname(path), os.path.dirname(os.path.dirname(path))
+    if not os.path.lexists(directory):  # it will be the service's own
+        if not os.path.lexists(parent) or run_as(service, partial(os.access, parent, os.X_OK)):
+            return  # ensure_directory refuses a missing one
+        reason = f"{service.name}, the server's user, cannot reach {parent}"
+    elif os.stat(directory).st_uid != service.uid:
+        reason = f"{directory} does not belong to {service.name}, the server's user"
+    elif not run_as(service, partial(os.access, directory, os.R_OK | os.W_OK | os.X_OK)):
+        reason = f"{service.name}, the server's user, cannot reach {directory}"
+    else:
+        return
+    own = f"{HOME}/svc.db"  # else a directory of its own in this one, if only root can change the way there
+    if os.path.lexists(directory) and _is_way_of_root(directory):
+        own = f"{directory}/data/svc.db"
+    raise DatabaseRefused(f"no database is created: {reason}", hint=admin_command("migrate", own))
+
+
+def _is_way_of_root(directory: str) -> bool:
+    """Whether everybody can pass through a directory and all above it, and only root can change them."""
+    status = os.stat(directory)
+    if status.st_uid != 0 or status.st_mode & 0o023 != 0o001:
+        return False
+    return directory == "/" or _is_way_of_root(os.path.dirname(directory))
 
 
 def _keep_before(settings: Settings, path: str) -> None:

@@ -114,7 +114,7 @@ def owner_of(reference: str) -> Account:
     found = users.find_owner(reference)
     user = active_account(found.name if found else reference)
     if user.uid == 0:
-        raise RootNotAllowed("root has no templates of its own", hint="use --global instead of --owner root")
+        raise RootNotAllowed("root has no templates of its own", hint="use --global instead of root")
     return user
 
 
@@ -128,7 +128,7 @@ def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
         raise BuildRequired(
             "a bundle with a Dockerfile needs a build, and root builds no images: a superuser imports it at"
             f" {address}",
-            hint=f"log in at {address}",
+            hint="use the browser, as a superuser",
         )
 
 

@@ -13,7 +13,7 @@ import contextlib
 import os
 import stat
 
-from svc.db.owner import Owner, repair_command, service_owner
+from svc.db.owner import Owner, admin_command, repair_command, service_owner
 from svc.errors import DatabaseRefused
 from svc.settings import Settings
 
@@ -81,6 +81,20 @@ def refuse_irregular(path: str, mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
         raise DatabaseRefused(f"{path} is {kind}; a database is a regular file", hint=repair_command(path))
+
+
+def for_database(command: str, settings: Settings) -> str:
+    """A command of `svc admin` for a hint, with the --db of this one: no other database is meant."""
+    return admin_command(command, named_database(settings))
+
+
+def named_database(settings: Settings) -> str:
+    """The database's path for the --db of a hint; empty where the settings name it, and not the command line.
+
+    The default is that of a working directory, which the hint's reader may have left.
+    """
+    is_named = settings.resolved["SVC_DB"].source in ("flag", "default")
+    return os.path.abspath(settings.db) if is_named else ""
 
 
 def _is_roots_default(settings: Settings) -> bool:

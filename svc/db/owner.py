@@ -32,12 +32,14 @@ PIPE_BYTES = 64 * 1024  # as many as a pipe holds
 COMMAND = (
     r"(sudo )?(systemctl (start|stop|restart|status) svc"
     r"|svc (env --all|admin (db-path|doctor|license (request|show)|list-users|migrate|restore( PATH)?"
+    r"|update (check|status)"
     r"|(quota|registry) (list|set --help))"
     r"( --repair| --db [\w./@+-]+)*))"
 )
 HARMLESS = re.compile(
-    rf"({COMMAND}|(install|reinstall|restore|stop|free|choose|use)( [\w,]+)+(: {COMMAND})?)?"
-    rf"(, then: {COMMAND})?( +\([\w ]+\))?"
+    rf"({COMMAND}|(install|reinstall|restore|stop|free|choose|use)( [\w,]+)+(: {COMMAND})?"
+    rf"|use --global( [\w,]+)+)?"
+    rf"(, then: {COMMAND})?( +\([\w, ]+\))?"
 )
 RUN_S = 600.0  # enough to read a whole database; a migration has its own timeout
 
@@ -148,8 +150,8 @@ def become(owner: Owner) -> None:
 def run_as(owner: Owner, work: Callable[[], Any], within_s: float = RUN_S) -> Any:
     """The result of `work` (JSON values), run by a forked process as the owner.
 
-    An SvcError raised there is raised again here. The result is untrusted: the owner
-    controls the process, so check its shape before root uses it. The owner may also
+    An SvcError raised there is raised again here, without a hint that is not harmless. The result
+    is untrusted: the owner controls the process, so check its shape before root uses it. The owner may also
     stop the process: after `within_s` it is killed, and SvcError is raised. It has a session of its
     own, without a terminal: root asks beforehand for whatever must be typed.
     """
@@ -177,7 +179,7 @@ def run_as(owner: Owner, work: Callable[[], Any], within_s: float = RUN_S) -> An
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SvcError(f"the process of {owner.name} ended without a result") from None
-    raise by_code(code)(message, hint=hint if _is_harmless(hint) else repair_command(), fields=fields)
+    raise by_code(code)(message, hint=hint if _is_harmless(hint) else "", fields=fields)
 
 
 def _is_harmless(untrusted_hint: str) -> bool:

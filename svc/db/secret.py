@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 
-from svc.db.owner import repair_command
+from svc.db.owner import admin_command, repair_command
 from svc.db.sharing import is_private
 from svc.errors import HostRefused
 from svc_helper import atomic_file
@@ -43,27 +43,37 @@ def ensure_secret(path: str) -> bool:
     return True
 
 
-def read_secret(path: str) -> bytes:
-    """The secret; HostRefused when it is missing, too short, not a regular file or readable by others."""
+def read_secret(path: str, database: str = "") -> bytes:
+    """The secret; HostRefused when it is missing, too short, not a regular file or readable by others.
+
+    With `database` the hints name that one.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise HostRefused(f"there is no signing secret at {path}", hint="sudo svc admin migrate") from None
+        raise HostRefused(
+            f"there is no signing secret at {path}", hint=admin_command("migrate", database)
+        ) from None
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-        raise HostRefused(f"the signing secret {path} {why}", hint=repair_command()) from None
+        raise HostRefused(f"the signing secret {path} {why}", hint=repair_command(database)) from None
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise HostRefused(f"the signing secret {path} is not a regular file", hint=repair_command())
+            raise HostRefused(
+                f"the signing secret {path} is not a regular file", hint=repair_command(database)
+            )
         if not is_private(status):
-            raise HostRefused(f"the signing secret {path} is readable by other users", hint=repair_command())
+            raise HostRefused(
+                f"the signing secret {path} is readable by other users", hint=repair_command(database)
+            )
         value = os.read(descriptor, FILE_MAX).strip()
     finally:
         os.close(descriptor)
     if len(value) < SECRET_BYTES:
         raise HostRefused(
             f"the signing secret {path} is too short ({len(value)} bytes)",
-            hint=f"{repair_command()}, then: sudo svc admin migrate   (all passwords must be set again)",
+            hint=f"{repair_command(database)}, then: {admin_command('migrate', database)}"
+            "   (all passwords must be set again)",
         )
     return value

@@ -18,7 +18,13 @@ from functools import partial
 
 from svc.db import clock, faults, restoring
 from svc.db.accounts import ROLES, Accounts, find_accounts
-from svc.db.location import database_path, lost_database, refuse_foreign_directory
+from svc.db.location import (
+    database_path,
+    for_database,
+    lost_database,
+    named_database,
+    refuse_foreign_directory,
+)
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
 from svc.db.sharing import share
@@ -185,7 +191,7 @@ class Supervisor:
         self._stop()
         raise HostRefused(
             "the app ends at each start, before it answers anything; the lines above say why",
-            hint="sudo svc admin doctor",
+            hint=for_database("doctor", self.settings),
         )
 
     def _on_signal(self, number: int, _frame: object) -> None:
@@ -335,19 +341,21 @@ def _check_prerequisites(settings: Settings, dev: bool) -> None:
     if not dev:
         _require_not_lost(settings)
     if not os.path.exists(settings.db):
-        raise DatabaseRefused(f"there is no database at {settings.db}", hint="sudo svc admin migrate")
+        raise DatabaseRefused(
+            f"there is no database at {settings.db}", hint=for_database("migrate", settings)
+        )
     if not dev:
         accounts = find_accounts()
-        work = partial(_require_startable, settings.secret_file, accounts)
+        work = partial(_require_startable, settings, accounts)
         run_as(Owner(accounts.uid, accounts.gid), work)
 
 
-def _require_startable(secret_file: str, accounts: Accounts) -> None:
+def _require_startable(settings: Settings, accounts: Accounts) -> None:
     """As the app: without these its processes would only be restarted for ever; raises HostRefused."""
     from svc.db.secret import read_secret
     from svc.server import confinement
 
-    read_secret(secret_file)
+    read_secret(settings.secret_file, named_database(settings))
     try:
         confinement.try_filter(accounts.roles.values())
     except OSError as error:

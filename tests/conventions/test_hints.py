@@ -85,13 +85,13 @@ def _part(part: ast.expr) -> str:
 
 
 def test_hints_of_the_owners_process_are_printed() -> None:
-    """run_as replaces what is none of the harmless forms, since the database's owner is not trusted."""
+    """run_as drops what is none of the harmless forms, since the database's owner is not trusted."""
     folders = [ROOT / "svc/db", ROOT / "svc/tls"]
     paths = [
         *(path for folder in folders for path in folder.glob("*.py")),
         ROOT / "svc/admin/people/account_rows.py",
     ]
-    replaced = [
+    dropped = [
         f"{path.relative_to(ROOT)}:{line}: {text}"
         for path in paths
         for line, text in hints(tree(path))
@@ -99,7 +99,7 @@ def test_hints_of_the_owners_process_are_printed() -> None:
         and text != "sudo svc admin ..."  # to whoever is not root
         and not owner.HARMLESS.fullmatch(text)
     ]
-    assert not replaced
+    assert not dropped
 
 
 def test_no_remedy_changes_a_file_by_its_path() -> None:

@@ -22,6 +22,7 @@ from svc.admin.custody.descriptors import as_path, end_with
 from svc.db import faults, reserve
 from svc.db.connect import check_file
 from svc.db.lock import hold
+from svc.db.owner import admin_command
 from svc.errors import DatabaseDamaged, DatabaseRefused, Maintenance, StorageFailed, StorageFull, SvcError
 
 BUSY_S = 30.0  # for a lock on the database; a writer in WAL mode never blocks a reader
@@ -41,7 +42,7 @@ def size_of(database: str, parent: int) -> dict[str, Any]:
         )
         close_unwritten(connection, database)
     if not pages:
-        raise DatabaseRefused(f"{database} is empty", hint="sudo svc admin migrate")
+        raise DatabaseRefused(f"{database} is empty", hint=admin_command("migrate", database))
     return {"bytes": pages * page_bytes}
 
 

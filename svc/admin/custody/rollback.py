@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
 
@@ -159,20 +159,21 @@ def _verified(settings: Settings, args: Arguments) -> Switch:
     require_none(settings.state_dir, source.database)
     directory = recovery.path_of(settings, source.database)
     if not recovery.NAME.fullmatch(args.id) or not os.path.lexists(os.path.join(directory, args.id)):
-        raise NotFound(f"there is no recovery set {args.id}", hint="sudo svc admin rollback list")
+        raise NotFound(f"there is no recovery set {args.id}", hint=for_database("rollback list", settings))
     with recovery.directory(settings, source.database, create=False) as top:
         record = recovery_sets.record_of(top, args.id, recovery_sets.here(source.database))
         if not record["applicable"]:
             raise Conflict(
                 f"{args.id} cannot be applied: {record['problem']}",
-                hint=record["remedy"] or "sudo svc admin rollback list",
+                hint=record["remedy"] or for_database("rollback list", settings),
             )
         manifest = recovery_sets.require_whole(top, args.id)
     path = os.path.join(record["path"], recovery.PROGRAM)
     fields, program = package.fields(path), manifest["program"]
     if fields != (package.NAME, program["version"], program["architecture"]):
         raise FileRefused(
-            f"{path} is not what the manifest says: {' '.join(fields)}", hint="sudo svc admin rollback list"
+            f"{path} is not what the manifest says: {' '.join(fields)}",
+            hint=for_database("rollback list", settings),
         )
     lines = _plan(settings, source, record, program["schema"])
     for line in lines:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from svc.admin.command import for_database
 from svc.admin.custody import checking, package, recovery, recovery_sets, service_unit
 from svc.admin.custody.offline import require_closed
 from svc.admin.custody.target import alone, opened, size
@@ -92,7 +93,7 @@ def finish(settings: Settings, say: Callable[[str], None] = progress) -> Outcome
         run = Run(settings, source_of(settings), say)
         run.note = note_of.find(settings.state_dir) or {}
         if not run.note:
-            raise Conflict("no switch was interrupted", hint="sudo svc admin rollback list")
+            raise Conflict("no switch was interrupted", hint=for_database("rollback list", settings))
         if run.note.get("database") != run.source.database:
             raise Conflict(
                 f"the switch that was interrupted is of {run.note.get('database')}, not of"
@@ -149,7 +150,7 @@ class Run:
             raise Conflict("another switch was interrupted", hint=finish_command(note))
         if not os.path.lexists(self.source.database):
             raise DatabaseRefused(
-                f"there is no database at {self.source.database}", hint="sudo svc admin migrate"
+                f"there is no database at {self.source.database}", hint=for_database("migrate", self.settings)
             )
         program = require_package()
         require_fit(change)

@@ -8,11 +8,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from svc.__main__ import main
+from svc.db import owner
 from svc.db.connect import close_database
+from svc.errors import SvcError
 
 Svc = Callable[..., tuple[int, str, str]]
 
@@ -33,6 +36,21 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     for number, handler in handlers.items():  # a command changes them for the process that it is
         signal.signal(number, handler)
     close_database()
+
+
+@pytest.fixture(autouse=True)
+def hints_reach_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each hint of an error that the owner's process raises is one that root prints, and not dropped."""
+
+    def watched(run_as_owner: owner.Owner, work: Callable[[], Any], within_s: float = owner.RUN_S) -> Any:
+        try:
+            return run_as(run_as_owner, work, within_s)
+        except SvcError as error:
+            assert owner.HARMLESS.fullmatch(error.hint), f"root does not print: {error.hint}"
+            raise
+
+    run_as = owner.run_as
+    monkeypatch.setattr(owner, "run_as", watched)
 
 
 @pytest.fixture

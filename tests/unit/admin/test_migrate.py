@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
 import sqlite3
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +160,50 @@ def test_the_data_directory_is_made_for_the_service(
         (65534, 0o2770),
         (65534, 0o660),
     ]
+
+
+def serve_by(monkeypatch: pytest.MonkeyPatch, name: str = "nobody") -> pwd.struct_passwd:
+    """Let this account be the server's user."""
+    monkeypatch.setattr("svc.db.owner.SERVICE_USER", name)
+    return pwd.getpwnam(name)
+
+
+def test_a_directory_of_root_gets_none_but_one_below_it(
+    svc: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    """The database would be root's, and the server could not use it."""
+    serve_by(monkeypatch)
+    place = tempfile.mkdtemp(dir="/usr/local")
+    try:
+        os.chmod(place, 0o755)
+        monkeypatch.chdir(place)
+        for argv in (["--db", "svc.db"], []):
+            code, out, err = svc("migrate", *argv)
+            assert (code, out, os.listdir(place)) == (1, "", [])
+            assert err == (
+                f"svc: no database is created: {place} does not belong to nobody, the server's user\n"
+                f"hint: sudo svc admin migrate --db {place}/data/svc.db\n"
+            )
+        assert svc("migrate", "--db", f"{place}/data/svc.db")[0] == 0
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("path", ["svc.db", "data/svc.db"])
+def test_where_the_server_cannot_go_none_is_created(
+    svc: Any, tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    """As below /root; the next directory that can be used is the service's own."""
+    account = serve_by(monkeypatch)
+    closed = tmp_path / "closed"
+    (closed / "own").mkdir(parents=True)
+    closed.chmod(0o700)
+    os.chown(closed / "own", account.pw_uid, account.pw_gid)
+    code, _, err = svc("migrate", "--db", str(closed / "own" / path))
+    assert code == 1
+    assert "no database is created: nobody, the server's user, cannot reach" in err
+    assert err.endswith("hint: sudo svc admin migrate --db /var/lib/svc/data/svc.db\n")
+    assert os.listdir(closed / "own") == []
 
 
 def test_a_mistyped_path_leaves_no_directories(svc: Any, tmp_path: Path, needs_root: None) -> None:

@@ -82,7 +82,7 @@ def test_a_dockerfile_bundle_is_refused(svc: Any, database: str, bundle: str, wh
     ("whose", "said"),
     [
         (["--owner", "nobody-here"], "nobody-here"),
-        (["--owner", "root"], "use --global instead of --owner root"),
+        (["--owner", "root"], "use --global instead of root"),
     ],
 )
 def test_an_owner_who_cannot_be(svc: Any, database: str, bundle: str, whose: list[str], said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from svc.db.owner import HARMLESS
 from svc.errors import HostRefused
 from svc.server import seccomp
 from svc.server.supervisor import _require_startable, both_ready
+from svc.settings import Settings
 
 ACCOUNTS = Accounts(64000, 64000, dict(zip(("unix", "tls", "worker"), ROLES, strict=True)))
 
@@ -31,9 +33,13 @@ def test_without_its_library_the_app_is_not_started(tmp_path: Path, monkeypatch:
     secret.write_text("0" * 64 + "\n")
     secret.chmod(0o600)
 
+    settings = Settings(
+        flags={"SVC_DB": str(tmp_path / "svc.db")}, environ={"SVC_JWT_SECRET_FILE": str(secret)}, file={}
+    )
+
     def refusal() -> list[str] | None:
         try:
-            _require_startable(str(secret), ACCOUNTS)
+            _require_startable(settings, ACCOUNTS)
         except HostRefused as error:
             return [error.message, error.hint]
         return None
@@ -44,3 +50,7 @@ def test_without_its_library_the_app_is_not_started(tmp_path: Path, monkeypatch:
     assert "libseccomp.so.nowhere" in message
     assert hint == "install libseccomp2, then: sudo systemctl restart svc"
     assert HARMLESS.fullmatch(hint)
+    secret.chmod(0o644)
+    message, hint = forked(refusal)
+    assert message.endswith("is readable by other users")
+    assert hint == f"{'sudo ' if os.geteuid() == 0 else ''}svc admin doctor --repair --db {tmp_path}/svc.db"
