@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 GAP = "  "
 COLUMN_MIN = 12  # columns are cut to this width at most
+UNCUT = (
+    "id",
+    "image_id",
+    "name",
+    "type",
+    "model",
+)  # fields that a command takes, or whose end tells them apart
+LABEL_MIN = 18
 ACRONYMS = {part.upper(): part for part in ("ID", "CPUs", "GPU", "GPUs", "PIDs", "SHM", "CUDA", "URL")}
 COLOURS = {
     "running": 32, "ready": 32, "enabled": 32, "succeeded": 32, "active": 32,
@@ -152,8 +160,12 @@ def text(record: Any, path: str) -> str:
     return plain(pick(record, path), False)
 
 
-def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None:
-    """Print one line per record; on a terminal `empty` when there are none."""
+def table(columns: Iterable[Column], records: Iterable[Any], empty: str, spare: Iterable[str] = ()) -> None:
+    """Print one line per record; on a terminal `empty` when there are none.
+
+    The columns with the headings `spare` are left out, in that order, of a table that the terminal is
+    too narrow for.
+    """
     columns = list(columns)
     human = on_terminal()
     rows = [[visible(show(pick(record, path), human)) for _, path, show in columns] for record in records]
@@ -162,16 +174,25 @@ def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None
     elif not rows:
         print(empty)
     else:
-        _align([[heading for heading, _, _ in columns], *rows], [show for _, _, show in columns])
+        rows = [[heading for heading, _, _ in columns], *rows]
+        for heading in spare:
+            if _excess(_widths(rows)) > 0:
+                at = rows[0].index(heading)
+                rows = [[*row[:at], *row[at + 1 :]] for row in rows]
+                del columns[at]
+        _align(rows, columns)
 
 
 def details(columns: Iterable[Column], record: Any) -> None:
     """Print one record, one line per value: `Name: value`, in a pipe `name<tab>value`."""
     human = on_terminal()
+    columns = list(columns)
+    width = max([LABEL_MIN, *(len(heading) + 2 for heading, _, _ in columns)])
     for heading, path, show in columns:
         value = visible(show(pick(record, path), human))
         label = _label(heading) + ":" if human else heading.lower().replace(" ", "_")
-        print(f"{label:<18}{_coloured(value) if show is state else value}" if human else f"{label}\t{value}")
+        coloured = _coloured(value) if show is state else value
+        print(f"{label:<{width}}{coloured}" if human else f"{label}\t{value}")
 
 
 def _label(heading: str) -> str:
@@ -180,11 +201,25 @@ def _label(heading: str) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _align(rows: list[list[str]], shows: list[Show]) -> None:
-    """Print rows as a table, with the widest columns cut to fit; an address is never cut."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_columns(sys.stdout)
-    cut = [number for number, show in enumerate(shows) if show is not url]
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [max(map(_width, column)) for column in zip(*rows, strict=True)]
+
+
+def _excess(widths: list[int]) -> int:
+    """By how many screen columns a table is too wide for the terminal."""
+    return sum(widths) + len(GAP) * (len(widths) - 1) - terminal_columns(sys.stdout)
+
+
+def _align(rows: list[list[str]], columns: list[Column]) -> None:
+    """Print rows as a table, with the widest columns cut to fit; an address, id or name is never cut."""
+    shows = [show for _, _, show in columns]
+    widths = _widths(rows)
+    over = _excess(widths)
+    cut = [
+        number
+        for number, (_, path, show) in enumerate(columns)
+        if show is not url and path.rpartition(".")[2] not in UNCUT
+    ]
     while over > 0 and any(widths[number] > COLUMN_MIN for number in cut):
         widths[max(cut, key=widths.__getitem__)] -= 1
         over -= 1

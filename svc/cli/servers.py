@@ -26,6 +26,7 @@ COLUMNS = (
 def hardware(args: Arguments) -> int:
     """Show the GPU driver of this host, the newest CUDA version that it supports, and each GPU.
 
+    A narrow terminal gets no uuids and CDI names; --json and a pipe have everything.
     In a pipe: the lines driver and max_cuda, then one per GPU with its index,
     uuid, model, bytes of memory, compute capability, whether it is in MIG mode or
     a MIG instance, and the CDI name by which a container gets it.
@@ -39,7 +40,8 @@ def hardware(args: Arguments) -> int:
     if gpus or not output.on_terminal():
         output.details(DRIVER, found)
     fails = output.pick(found, "cdi.ready") is False
-    output.table(COLUMNS, gpus, "This host has no usable GPUs." if fails else "This host has no GPUs.")
+    empty = "This host has no usable GPUs." if fails else "This host has no GPUs."
+    output.table(COLUMNS, gpus, empty, spare=("GPU", "CDI NAME"))
     if fails:
         which = "not every" if any(output.text(gpu, "cdi") for gpu in gpus) else "no"
         output.note(f"{which} GPU is usable: {output.text(found, 'cdi.problem')}")

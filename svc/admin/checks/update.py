@@ -21,20 +21,26 @@ def update(host: Host) -> Iterator[Finding]:
     if checked is None:
         return
     here = installed()
-    if applied is not None and here.version and compare(here.version, "lt", applied["to"]):
-        yield warn(CODE, *_of_apply(applied))
+    newer = applied if applied and here.version and compare(here.version, "lt", applied["to"]) else None
+    if newer and newer["outcome"] != record.OK:
+        yield warn(CODE, *_of_apply(newer))
     elif checked["problem"]:
         remedy = "sudo svc admin update check"
         yield warn(CODE, f"the last check, on {checked['at'][:DAY]}, failed: {checked['problem']}", remedy)
     else:
-        yield ok(CODE, f"the last check was on {checked['at'][:DAY]}")
+        undone = f"; {_what(newer)} was undone since: {here.version} is installed" if newer else ""
+        yield ok(CODE, f"the last check was on {checked['at'][:DAY]}{undone}")
     if version := available(seen, here):
         yield ok("update_available", f"{version} was seen on {seen['at'][:DAY]} (svc admin update status)")
 
 
+def _what(applied: dict[str, Any]) -> str:
+    return f"the update to {applied['to']} on {applied['at'][:DAY]}"
+
+
 def _of_apply(applied: dict[str, Any]) -> tuple[str, str]:
     """What is wrong with an apply whose release is not installed, and the next command."""
-    what = f"the update to {applied['to']} on {applied['at'][:DAY]}"
+    what = _what(applied)
     if applied["outcome"] in (record.BEGUN, record.FAILED):
         why = f": {applied['reason']}" if applied["reason"] else ""
         return f"{what} was not completed{why}", "sudo svc admin update apply"

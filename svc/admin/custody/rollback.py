@@ -29,6 +29,10 @@ def _yes_or_why(value: Any, _human: bool) -> str:
     return value or "yes"
 
 
+def _yes_or_no(value: Any, _human: bool) -> str:
+    return "no" if value else "yes"
+
+
 COLUMNS = (
     ("ID", "id", output.plain),
     ("VERSION", "version", output.plain),
@@ -39,6 +43,7 @@ COLUMNS = (
     ("APPLICABLE", "problem", _yes_or_why),
     ("INSTEAD", "remedy", output.plain),
 )
+ON_TERMINAL = (*COLUMNS[:-2], ("APPLICABLE", "problem", _yes_or_no))
 
 
 @wrap_db_errors
@@ -51,7 +56,8 @@ def rollback_list(args: Arguments) -> int:
     exactly why not, and what can be done with it instead. Sizes are compared
     here, digests only by `apply`. Columns: id, version, commit and schema that
     it would bring back, size, why it was made, applicable (yes, or why not),
-    command that can be run instead.
+    command that can be run instead. On a terminal the reason and the command are
+    below the table.
     """
     from svc.admin import reporting
     from svc.admin.custody import recovery, recovery_sets
@@ -67,8 +73,15 @@ def rollback_list(args: Arguments) -> int:
     reporting.recovery_sets(settings)
     if args.json:
         output.items_json(records)
-    else:
-        output.table(COLUMNS, records, f"there is no recovery set in {directory}")
+        return 0
+    human = output.on_terminal()
+    empty = f"there is no recovery set in {directory}"
+    output.table(ON_TERMINAL if human else COLUMNS, records, empty, spare=("COMMIT", "SCHEMA"))
+    for record in records if human else ():
+        if record["problem"]:
+            print(output.visible(f"{record['id']} cannot be applied: {record['problem']}"))
+        if record["remedy"]:
+            print(output.visible(f"  instead: {record['remedy']}"))
     return 0
 
 

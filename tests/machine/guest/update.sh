@@ -112,7 +112,8 @@ check 'an older release that is offered again is refused' refuses_old
 undone() {
     local set container
     set=$(applied recovery_set) container=$(container_pid)
-    svc admin rollback apply "$set" --yes && is_as_before "$container"
+    svc admin rollback apply "$set" --yes && is_as_before "$container" || return 1
+    svc admin doctor --json | grep -q '"the last check was on .* was undone since: 0.1.1 is installed"'
 }
 check 'a good update is undone with its recovery set' undone
 unset SVC_UPDATE_SOURCE

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,43 @@ def test_an_empty_table_says_so_to_people_only() -> None:
     assert printed(output.table, COLUMNS, [], "nothing yet") == ""
 
 
+def test_a_table_cuts_no_id_and_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (
+        ("ID", "id", output.plain),
+        ("OF", "template.name", output.plain),
+        ("WHY", "why", output.plain),
+    )
+    record = {"id": "i" * 40, "template": {"name": "n" * 40}, "why": "w" * 40}
+    _, row = printed(output.table, columns, [record], "none", terminal=True).splitlines()
+    assert row == f"{'i' * 40}  {'n' * 40}  {'w' * 11}…"
+
+
+def test_a_table_leaves_out_what_it_can_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (("A", "a", output.plain), ("B", "b", output.plain), ("C", "c", output.plain))
+
+    def headings(**record: str) -> list[str]:
+        shown = partial(output.table, columns, [record], "none", spare=("B", "A"))
+        return printed(shown, terminal=True).splitlines()[0].split()
+
+    assert headings(a="a" * 30, b="b" * 20, c="c" * 26) == ["A", "B", "C"]
+    assert headings(a="a" * 30, b="b" * 20, c="c" * 27) == ["A", "C"]
+    assert headings(a="a" * 30, b="b" * 20, c="c" * 80) == ["C"]
+    wide = partial(output.table, columns, [{"a": "a" * 30, "b": "b" * 20, "c": "c" * 80}], "", spare=("B",))
+    assert printed(wide).split("\t")[1] == "b" * 20
+
+
+def test_a_label_ends_before_its_value() -> None:
+    columns = (("ID", "id", output.plain), ("DELETE WHEN STOPPED", "deletes", output.plain))
+    record = {"id": "a", "deletes": False}
+    assert printed(output.details, columns, record, terminal=True).splitlines() == [
+        "ID:                  a",
+        "Delete when stopped: no",
+    ]
+    assert printed(output.details, columns[:1], record, terminal=True) == "ID:               a\n"
+
+
 def test_a_table_cuts_no_address(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(output, "on_terminal", lambda: True)
     monkeypatch.setattr(output, "terminal_columns", lambda _stream: 40)
@@ -83,7 +121,7 @@ def test_a_table_cuts_no_address(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_a_wide_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "terminal_columns", lambda stream: 50)
-    row = {"id": "x" * 30, "status": "y" * 30, "image": {"ref": "図" * 20}}
+    row = {"id": "x" * 8, "status": "y" * 30, "image": {"ref": "図" * 20}}
     lines = printed(output.table, COLUMNS, [row], "none", terminal=True).splitlines()
     assert [output._width(line) <= 50 for line in lines] == [True, True]
     assert "…" in lines[1]

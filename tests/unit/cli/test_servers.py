@@ -28,6 +28,16 @@ def test_for_people(service: Service, svc: Svc) -> None:
     assert done.err == ""
 
 
+def test_a_narrow_terminal_gets_the_model_and_no_uuid(service: Service, svc: Svc) -> None:
+    uuid, model = "GPU-2cc0dbe6-5a01-4f7c-8f4b-1d1f3f3c9a10", "NVIDIA H100 80GB HBM3"
+    service.answer(
+        GET, FOUND | {"gpus": [GPU | {"uuid": uuid, "model": model, "cdi": f"nvidia.com/gpu={uuid}"}]}
+    )
+    *_, heading, row = svc("servers", "hardware", terminal=True).out.splitlines()
+    assert heading.split() == ["INDEX", "MODEL", "VRAM", "COMPUTE", "CAPABILITY", "MIG"]
+    assert row.split() == ["0", *model.split(), "64.0", "GiB", "9.0", "no"]
+
+
 def test_for_programs(service: Service, svc: Svc) -> None:
     service.answer(GET, FOUND)
     assert svc("servers", "hardware").out == (

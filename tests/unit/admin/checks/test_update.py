@@ -68,6 +68,17 @@ def test_a_check_that_failed(host: Host) -> None:
     ]
 
 
+def test_a_good_update_that_was_undone_is_no_fault(host: Host) -> None:
+    assert found(host, checked=CHECKED, applied=APPLIED) == [
+        (
+            "update",
+            "ok",
+            "the last check was on 2026-01-02; the update to 1.3.0 on 2026-01-02 was undone since: 1.2.0 is"
+            " installed",
+        )
+    ]
+
+
 @pytest.mark.parametrize(
     ("outcome", "text"),
     [

@@ -12,6 +12,7 @@ from unit.admin.conftest import Svc
 from unit.admin.custody.packages import PROGRAMS, Place, sets
 from unit.admin.custody.rows import ask, change, user
 
+from svc.cli import output
 from svc.db import migrate, notes, switching
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)
@@ -35,6 +36,24 @@ def test_a_list_of_sets(svc: Svc, place: Place, recovery: Path, database: str, s
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == [newer["id"], older["id"]]
     assert out.splitlines()[0].split("\t")[6] == "yes"
+
+
+def test_a_list_for_people_cuts_no_id_reason_or_command(
+    svc: Svc, place: Place, recovery: Path, database: str, snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert svc("restore", snapshot, "--yes")[0] == 0
+    assert svc("rollback", "keep", "--why", "a reason of many words " * 5)[0] == 0
+    newer, older = json.loads(svc("rollback", "list", "--json")[1])["items"]
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    code, out, _ = svc("rollback", "list")
+    heading, first, second, why, instead = out.splitlines()
+    assert code == 0
+    assert heading.split() == ["ID", "VERSION", "SIZE", "WHY", "APPLICABLE"]
+    assert max(map(len, (heading, first, second))) <= 80
+    assert (first.split()[0], first.split()[-1]) == (newer["id"], "yes")
+    assert (second.split()[0], second.split()[-1]) == (older["id"], "no")
+    assert why == f"{older['id']} cannot be applied: it holds the database and no program"
+    assert instead == f"  instead: {older['remedy']}"
 
 
 def test_a_checkout_keeps_the_database_alone(svc: Svc, database: str, recovery: Path) -> None:
