@@ -48,6 +48,8 @@ ALLOWED = {  # only root can write the directory, whatever the settings are
     ("svc/admin/checks/tls.py", "sudo chmod o= {}   (then renew it: others may know it)"),
     # the user's own shell, about a file of the directory that the user has named
     ("svc/cli/template/trees.py", "in its directory: mv {} {}"),
+    # only root can change the way to it, by the check right before
+    ("svc/admin/custody/target.py", "sudo install -d -m 0700 {}   (or mount the disk that belongs there)"),
     # the user's own shell, about the file that its output went to
     (
         "svc/cli/token.py",

@@ -87,7 +87,7 @@ def require_one_form(args: Arguments) -> None:
     forms = [name for name in ("out", "retention", "verify") if getattr(args, name) is not None]
     hint = "svc admin backup --help"
     if len(forms) != 1:
-        raise UsageError("one of --out PATH, --retention N and --verify PATH is required", hint=hint)
+        raise UsageError("exactly one of --out PATH, --retention N and --verify PATH is required", hint=hint)
     allowed = {"out": {"force", "raw", "with_secrets"}, "retention": {"dir", "with_secrets"}, "verify": set()}
     for name in ("dir", "force", "raw", "with_secrets"):
         if getattr(args, name) and name not in allowed[forms[0]]:

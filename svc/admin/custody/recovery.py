@@ -52,6 +52,12 @@ def directory(settings: Settings, database: str, *, create: bool = True) -> Iter
         yield top
 
 
+def require_directory(settings: Settings, database: str) -> None:
+    """Raise FileRefused unless sets can be kept, before a command has asked or stopped anything."""
+    with directory(settings, database):
+        pass
+
+
 def keep(
     source: writing.Source,
     top: Target,

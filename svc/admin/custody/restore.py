@@ -68,11 +68,13 @@ def restore(args: Arguments) -> int:
 
 def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bool) -> int:
     """Check, compare, ask, keep, prepare and replace; `is_known`: the present database is whole."""
-    from svc.admin.custody import missing
+    from svc.admin.custody import missing, recovery
     from svc.admin.custody.verify import opened_snapshot, record_at
     from svc.errors import FileRefused
 
     name = os.path.abspath(args.path)
+    if os.path.lexists(source.database):
+        recovery.require_directory(settings, source.database)
     with opened_snapshot(name, "restore") as snapshot:
         record = record_at(name, snapshot)
         if not record["restorable"]:

@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
 def progress(text: str) -> None:
     """Say what is being done; a terminal that is gone is no reason to stop."""
     with contextlib.suppress(OSError, ValueError):
-        output.remark(output.visible(text))
+        output.note(text)
 
 
 def switch(settings: Settings, change: Switch, say: Callable[[str], None] = progress) -> Outcome:

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -194,6 +195,10 @@ def opened(directory: str, *, instead: str, create: bool = False) -> Iterator[Ta
         reason = error.message.replace("; it is left as it is", "")
         reason = re.sub(rf"below {re.escape(directory)} \((.*?)\)", r"\1", reason)
         raise FileRefused(f"{directory} {reason}", hint=instead) from None
+    except FileNotFoundError:
+        raise FileRefused(
+            f"there is no directory {directory}", hint=_creation(directory) or instead
+        ) from None
     except OSError as error:
         raise FileRefused(
             f"cannot write to the directory {directory}: {error.strerror}", hint=f"ls -ld {directory}"
@@ -206,6 +211,18 @@ def opened(directory: str, *, instead: str, create: bool = False) -> Iterator[Ta
         raise FileRefused(f"cannot write to {path}: {error.strerror}", hint=f"ls -ld {path}") from None
     finally:
         os.close(descriptor)
+
+
+def _creation(directory: str) -> str:
+    """The command that creates a directory, where only root can change the way to it; else empty."""
+    above = directory
+    while above != "/":
+        above = os.path.dirname(above)
+        with suppress(FileNotFoundError):
+            status = os.lstat(above)
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != 0 or status.st_mode & 0o022:
+                return ""
+    return f"sudo install -d -m 0700 {shlex.quote(directory)}   (or mount the disk that belongs there)"
 
 
 @contextmanager

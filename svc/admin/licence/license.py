@@ -112,7 +112,10 @@ def license_verify(args: Arguments) -> int:
         print_json(licence)
         return 0
     output.details(LICENCE_FIELDS, licence | unlimited(licence))
-    output.note(f"to install it: sudo svc admin license install {output.shell_quote(args.file)}")
+    if args.file == "-":
+        output.note("to install it, the same again with: sudo svc admin license install -")
+    else:
+        output.note(f"to install it: sudo svc admin license install {output.shell_quote(args.file)}")
     return 0
 
 

@@ -101,8 +101,10 @@ def update_apply(args: Arguments) -> int:
     Exit code 0 when the release is installed or nothing newer is offered, else 1: then the version before is
     in place. docs/update.md has each step, and what an interruption leaves.
     """
+    from svc.admin.custody import recovery
     from svc.admin.update import applying
     from svc.admin.update.installation import installed
+    from svc.db.location import database_path
 
     exit_on_signals()
     settings = settings_of(args, (*NEEDED, *applying.NEEDED))
@@ -113,6 +115,7 @@ def update_apply(args: Arguments) -> int:
     if release is None:
         print(output.visible(f"svc {here.name} is up to date"))
         return 0
+    recovery.require_directory(settings, database_path(settings))
     question = f"Replace svc {here.version} by {release.version}? The service restarts, workspaces run on."
     output.confirm(question, args.yes, sudo_command(), lambda: release.notes.splitlines())
     outcome = applying.apply(settings, here, release, source_of(settings), progress)

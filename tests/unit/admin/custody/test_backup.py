@@ -50,13 +50,17 @@ def test_the_configured_directory(
     monkeypatch.setenv("SVC_BACKUP_DIR", str(folder / "not-mounted"))
     code, _, err = svc("backup", "--retention", "1")
     assert code == 1
-    assert "No such file or directory" in err, "a disk that is not mounted: nothing is made in its place"
+    assert "there is no directory" in err, "a disk that is not mounted: nothing is made in its place"
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "one of --out PATH, --retention N and --verify PATH is required"),
+        ((), "exactly one of --out PATH, --retention N and --verify PATH is required"),
+        (
+            ("--out", "x.db", "--retention", "3"),
+            "exactly one of --out PATH, --retention N and --verify PATH is required",
+        ),
         (("--dir", "/x"), "one of --out"),
         (("--out", "/x", "--retention", "1"), "one of --out"),
         (("--out", "/x", "--dir", "/y"), "--dir does not go with --out"),

@@ -157,6 +157,18 @@ def test_a_bad_snapshot_changes_nothing(
     assert not list(recovery.iterdir())
 
 
+def test_without_a_place_for_the_recovery_set_nothing_is_asked(
+    svc: Svc, database: str, snapshot: str, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    monkeypatch.setenv("SVC_RECOVERY_DIR", "/srv/no-such-sets")
+    code, out, err = svc("restore", snapshot, "--yes")
+    assert (code, out) == (1, "")
+    assert err == (
+        "svc: there is no directory /srv/no-such-sets\nhint: sudo install -d -m 0700 /srv/no-such-sets"
+        "   (or mount the disk that belongs there)\n"
+    )
+
+
 def test_a_damaged_database_is_replaced_and_kept_as_it_was(
     svc: Svc, database: str, snapshot: str, recovery: Path
 ) -> None:

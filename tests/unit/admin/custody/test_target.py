@@ -91,11 +91,25 @@ def test_links_of_root_are_followed(tmp_path: Path, folder: Path) -> None:
         assert target.path == str(folder)
 
 
-@pytest.mark.parametrize(("name", "why"), [("none", "No such file"), ("file", "Not a directory")])
+@pytest.mark.parametrize(("name", "why"), [("none", "there is no directory"), ("file", "Not a directory")])
 def test_a_directory_that_is_none(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileRefused, match=why), opened(str(tmp_path / name), instead=""):
         pass
+
+
+def test_a_missing_directory_is_created_by_root_where_only_root_can_write(tmp_path: Path) -> None:
+    with pytest.raises(FileRefused) as refused, opened("/srv/no such/backups", instead="choose another"):
+        pass
+    assert refused.value.message == "there is no directory /srv/no such/backups"
+    command = "sudo install -d -m 0700 '/srv/no such/backups'"
+    assert refused.value.hint == f"{command}   (or mount the disk that belongs there)"
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)  # somebody could put a link there before the command is pasted
+    with pytest.raises(FileRefused) as refused, opened(f"{shared}/backups", instead="choose another"):
+        pass
+    assert refused.value.hint == "choose another"
 
 
 def test_it_is_made_for_the_caller_alone_when_it_is_the_default(tmp_path: Path) -> None:

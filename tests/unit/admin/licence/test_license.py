@@ -96,7 +96,10 @@ def test_a_licence_is_verified_installed_and_shown(
     code, out, err = license("verify", path)
     assert (code, "users\t7" in out) == (0, True), err
     assert not place.exists()
+    assert f"to install it: sudo svc admin license install {path}\n" in err
     assert license("verify", "-", "--json", stdin=path.read_text())[0] == 0
+    _, _, err = license("verify", "-", stdin=path.read_text())
+    assert "svc: to install it, the same again with: sudo svc admin license install -\n" in err
     assert not place.exists()
     code, out, err = license("install", path)
     assert (code, err) == (0, "")
