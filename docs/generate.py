@@ -52,6 +52,7 @@ def settings_page() -> str:
         + "setting that only the file could have.\n\n"
         + "| setting | default | what it is |\n|---|---|---|\n"
         + "".join(rows)
+        + "\nThe form of a file of fake GPUs is in [decision 18](decisions/0018-where-gpus-are-seen.md).\n"
     )
 
 

@@ -206,7 +206,7 @@ def _misplaced(argv: list[str]) -> UsageError:
     """The usage error for a command line that begins with an option; its hint is the right order."""
     from shlex import join
 
-    from svc.cli.parser import nearest
+    from svc.cli.suggestions import nearest
     from svc.errors import UsageError
 
     name = argv[0]

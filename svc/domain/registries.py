@@ -87,9 +87,7 @@ def allows(image_ref: str) -> bool:
 
 
 def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
-    host, _, rest = image_ref.partition("/")
-    repository = rest.partition("@")[0]
-    repository = repository.rpartition(":")[0] or repository  # removes the tag; a repository has no colon
+    host, repository = _parts(image_ref)
     for entry in entries:
         prefix = entry["path_prefix"].strip("/")
         if entry["host"] == host and (not prefix or f"{repository}/".startswith(f"{prefix}/")):
@@ -97,24 +95,38 @@ def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
     return False
 
 
+def _parts(image_ref: str) -> tuple[str, str]:
+    """The registry's host and the repository, without tag and digest."""
+    host, _, rest = image_ref.partition("/")
+    repository = rest.partition("@")[0]
+    return host, repository.rpartition(":")[0] or repository  # removes the tag; a repository has no colon
+
+
+def refused_place(image_ref: str, entries: list[dict[str, Any]] | None = None) -> str:
+    """What the allowlist lacks for a refused image: its registry, or of a listed one the repository."""
+    host, repository = _parts(image_ref)
+    is_listed = any(entry["host"] == host for entry in (allowlist() if entries is None else entries))
+    return f"{host}/{repository}" if is_listed else host
+
+
 def require(image_ref: str) -> None:
     """Raise RegistryNotAllowed unless the policy allows this image."""
     if not allows(image_ref):
-        host = image_ref.partition("/")[0]
         raise RegistryNotAllowed(
-            f"images of {host} are not on the registry allowlist; an administrator adds them",
+            f"images of {refused_place(image_ref)} are not on the registry allowlist; an administrator adds"
+            " them",
             hint="svc image allowlist",
             details={"image_ref": image_ref},
         )
 
 
 def findings(image_refs: Iterable[str]) -> list[dict[str, str]]:
-    """The findings of a review for these references, one for each registry that is not allowed."""
+    """The findings of a review for these references, one for each place that is not allowed."""
     entries = allowlist()  # read once: a list of templates has thousands of references
-    hosts = dict.fromkeys(ref.partition("/")[0] for ref in image_refs if not _allowed(ref, entries))
+    places = dict.fromkeys(refused_place(ref, entries) for ref in image_refs if not _allowed(ref, entries))
     return [
-        {"code": "registry_not_allowed", "message": f"{host} is not on the registry allowlist"}
-        for host in hosts
+        {"code": "registry_not_allowed", "message": f"{place} is not on the registry allowlist"}
+        for place in places
     ]
 
 

@@ -196,7 +196,7 @@ def change(settings: Settings, edit: Callable[[Entries], Entries], *, replace: b
                 raise
             before = []
         request = {"registries": edit(before)}
-        entries: Entries = load(Registries(), request, "registries")["registries"]
+        entries: Entries = load(Registries(), request)["registries"]
         note(ACTION, "registries", "begun", policy=registries.check_policy(entries))
         return {"entries": entries, "dropped": sorted(hosts(before) - hosts(entries))}
 

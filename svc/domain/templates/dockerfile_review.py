@@ -233,8 +233,7 @@ def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterat
         yield _refusal(line, "image_ref", f"{excerpt(image)}: {error.fields[0]['message']}")
         return
     if not allows(image):
-        host = image.partition("/")[0]
-        yield _refusal(line, OFF_LIST, f"{host} is not on the registry allowlist")
+        yield _refusal(line, OFF_LIST, f"{registries.refused_place(image)} is not on the registry allowlist")
 
 
 def _why_undetermined(written: str) -> str:

@@ -55,6 +55,19 @@ def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None
     assert registries.allowlist() == []
 
 
+def test_of_a_listed_registry_the_path_is_what_is_refused(policy: Any) -> None:
+    policy({"host": "r.example:5000", "path_prefix": "team"})
+    with pytest.raises(errors.RegistryNotAllowed, match=r"images of r\.example:5000/teams/a are not on"):
+        registries.require("r.example:5000/teams/a:1")
+    with pytest.raises(errors.RegistryNotAllowed, match=r"images of other\.example are not on"):
+        registries.require("other.example/team/a:1")
+    found = registries.findings(["r.example:5000/teams/a:1", "r.example:5000/team/b:1", "other.example/a:1"])
+    assert [each["message"] for each in found] == [
+        "r.example:5000/teams/a is not on the registry allowlist",
+        "other.example is not on the registry allowlist",
+    ]
+
+
 def test_no_request_changes_the_policy(ada: Caller, boss: Caller, far: FarEnd) -> None:
     """ "An allowlist of registries exists, set by the administrator"."""
     entry = {"host": "reg.example", "path_prefix": "", "insecure": False}
