@@ -24,7 +24,7 @@ CODES = {
     "secret_key": "The signing secret is there, whole, private, and the one that the database was used with.",
     "tls_certificate": "The certificate fits its key, names this host, and does not end within 30 days.",
     "tls_key": "The key that SVC_TLS_KEY names cannot be read by other accounts of the host.",
-    "database": "The database opens, has a schema of this program, and no damage in tables and indexes.",
+    "database": "The database opens, has the whole schema of this program, its newest rows, and no damage.",
     "accounts": "No account is left by a creation or deletion that was cut short.",
     "root_password": "The superuser `root` has a service password.",
     "database_disk": "The database's disk has room, works, and has shown no damage.",

@@ -14,7 +14,7 @@ from unit.db.disks import zero_page_of
 
 from svc.admin.checks import database as checks
 from svc.admin.checks import order
-from svc.db import condition, faults
+from svc.db import check, condition, faults
 from svc.db.connect import close_database
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
@@ -309,13 +309,33 @@ def test_a_damaged_database_is_not_up_to_date(
     assert condition.find(database) is None, "a whole check has ended it"
 
 
-def test_a_dropped_table_is_not_up_to_date(svc: Any, database: str) -> None:
+def test_a_dropped_table_is_not_up_to_date(svc: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = sqlite3.connect(database)
     connection.execute("DROP TABLE sessions")
     connection.close()
     code, _, err = svc("migrate")
     assert code == 1
     assert "the schema lacks the column sessions." in err
+    monkeypatch.setattr(order, "CHECKS", (checks.database,))
+    code, out, _ = svc("doctor")
+    assert code == 1
+    assert "the schema lacks the column sessions." in out
+    assert "sudo svc admin restore PATH" in out
+
+
+def test_the_doctor_names_both_ways_on_from_a_loss(
+    svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check.write_head(database, check.Head(99, "a" * 64))
+    monkeypatch.setattr(order, "CHECKS", (checks.database,))
+    code, out, _ = svc("doctor")
+    assert code == 1
+    assert "the newest changes are lost: the audit ends with row " in out
+    head = check.head_path(database)
+    go_on = f"or, to go on with what is left: sudo runuser -u root -- rm {head}"
+    assert f"sudo svc admin restore PATH   (of the newest snapshot); {go_on}" in out
+    Path(head).unlink()
+    assert svc("doctor")[0] == 0
 
 
 def test_it_asks_before_an_empty_one_takes_the_place_of_a_lost_one(
