@@ -19,9 +19,10 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces.live import piped
 from svc.domain.workspaces.live.piped import Piped
 from svc.errors import Conflict, EngineTimeout, SvcError
-from svc.limits import ACCESS_RECHECK_S, EXEC_BODY_MAX, PIPED_START_S, READING_S, STREAM_OUTPUT_MAX
+from svc.limits import ACCESS_ENDED_S, EXEC_BODY_MAX, PIPED_START_S, READING_S, STREAM_OUTPUT_MAX
 from svc.web import inputs
 from svc.web.gunicorn_worker import shutdown
+from svc.web.rechecks import Recheck
 from svc.web.schemas.loading import load
 from svc.web.schemas.workspaces import WorkspaceExec
 from svc.web.streaming.websocket import BAD_MESSAGE, FAILED, text
@@ -118,7 +119,7 @@ def serve(caller: Caller, ref: str, require: Callable[[], object], sock: Any, ea
         with piped.started(
             caller, ref, request["command"], request["timeout_s"], hangup_fds=shutdown.descriptors()
         ) as run:
-            result = _Piping(channel, run, require).result()
+            result = _Piping(channel, run, Recheck(caller, require)).result()
         channel.send(text({"type": "exit", **result}))
         channel.close(NORMAL, "", READING_S)
     except Gone:
@@ -164,11 +165,10 @@ def _start(content: bytes) -> dict[str, Any]:
 class _Piping:
     """Moves bytes between the client and the command; neither is read faster than the other takes it."""
 
-    def __init__(self, channel: Channel, run: Piped, require: Callable[[], object]) -> None:
-        self.channel, self.run, self.require = channel, run, require
+    def __init__(self, channel: Channel, run: Piped, recheck: Recheck) -> None:
+        self.channel, self.run, self.recheck = channel, run, recheck
         self.input = bytearray()
         self.input_ended = self.eof_passed = False
-        self.checked_at = time.monotonic()
 
     def result(self) -> dict[str, Any]:
         """The command's result; raises Gone, Broken, SvcError."""
@@ -186,7 +186,7 @@ class _Piping:
                     return dict(content)
                 moved = True
                 self.channel.send(websocket.frame(BINARY, STREAMS[kind] + content))
-            self._recheck()
+            self.recheck.apply()
             if not moved:
                 self._wait()
 
@@ -225,10 +225,5 @@ class _Piping:
             self.run.fileno(): to_run | (0 if self.channel.is_full else select.POLLIN),
         }
         # One of which nothing is wanted is left out: its hang-up would be told again and again.
-        self.run.wait({fd: mask for fd, mask in masks.items() if mask}, ACCESS_RECHECK_S)
+        self.run.wait({fd: mask for fd, mask in masks.items() if mask}, ACCESS_ENDED_S)
         self.channel.flush()
-
-    def _recheck(self) -> None:
-        if time.monotonic() - self.checked_at > ACCESS_RECHECK_S:
-            self.require()
-            self.checked_at = time.monotonic()

@@ -10,8 +10,10 @@ import socket
 import threading
 import time
 
+from svc.db.connect import database
 from svc.domain.accounts import removal
 from svc.domain.accounts.users import READY, Account
+from svc.domain.principal import Caller
 from svc.errors import AccountDisabled, AccountIncomplete
 from svc.helper.helper import Helper
 
@@ -58,6 +60,20 @@ def require(account: Account, helper: Helper, rid: str, peer: socket.socket | No
         if len(_good_until) >= CACHED_MAX:
             _good_until.clear()
         _good_until[key] = now + good_for_s
+
+
+def has_ended(caller: Caller) -> bool:
+    """Whether the caller's session or token has ended, or the account was disabled or removed.
+
+    One query, so that a long response can ask every half second; the whole rule is applied less often.
+    """
+    row = database.execute_sql(
+        "SELECT 1 FROM users WHERE id = ?1 AND NOT disabled AND provisioning = 'ready' AND CASE ?2"
+        " WHEN 'session' THEN EXISTS (SELECT 1 FROM sessions WHERE id = ?3)"
+        " WHEN 'pat' THEN EXISTS (SELECT 1 FROM tokens WHERE id = ?3 AND ended_at IS NULL) ELSE 1 END",
+        (caller.user_id, caller.kind, caller.credential),
+    ).fetchone()
+    return row is None
 
 
 def forget() -> None:

@@ -28,8 +28,9 @@ from gunicorn.http.errors import ParseException
 
 from svc.errors import Conflict, EngineTimeout, InvalidRequest, SvcError, TooLarge
 from svc.helper.transfers import PART, Transfer
-from svc.limits import ACCESS_RECHECK_S, FILE_PIPE, FILE_RATE_MIN, FILE_RATE_S
+from svc.limits import ACCESS_ENDED_S, FILE_PIPE, FILE_RATE_MIN, FILE_RATE_S
 from svc.web.gunicorn_worker import connection, shutdown
+from svc.web.rechecks import Recheck
 
 BODY_PART = 64 * 1024  # of a body that Python reads
 CHECK_S = 1.0  # between checks for messages while bytes flow without a pause
@@ -85,11 +86,11 @@ class Movement:
 
     def _wait(self, fd: int, mask: int, slow: str) -> None:
         """Wait for one side; `slow` names it in the error when it is too slow."""
-        self.transfer.wait({fd: mask}, min(self.pace.left(slow), ACCESS_RECHECK_S))
+        self.transfer.wait({fd: mask}, min(self.pace.left(slow), ACCESS_ENDED_S))
         self._recheck()
 
     def _recheck(self) -> None:
-        """Called at least every ACCESS_RECHECK_S."""
+        """Called at least every second."""
 
 
 # --- to the client --------------------------------------------------------------------
@@ -110,8 +111,7 @@ class Outgoing(Movement):
         self.at_end = at_end
         self.complete = False
         self.error: SvcError | None = None
-        self.require = copy_current_request_context(g.require)
-        self.checked_at = time.monotonic()
+        self.recheck = Recheck(g.caller, copy_current_request_context(g.require))
 
     def response(self, held: ExitStack, media_type: str, status: int = 200) -> Response:
         """The response, which takes over `held` and closes it at its end, with the outcome."""
@@ -204,9 +204,7 @@ class Outgoing(Movement):
                 self._wait(self.sock.fileno(), select.POLLIN, "client")
 
     def _recheck(self) -> None:
-        if time.monotonic() - self.checked_at > ACCESS_RECHECK_S:
-            self.require()
-            self.checked_at = time.monotonic()
+        self.recheck.apply()
 
 
 # --- from the client ------------------------------------------------------------------

@@ -26,11 +26,12 @@ from svc.db.connect import close_database
 from svc.limits import STREAM_STOP_S
 from svc.log import log
 from svc.web.gunicorn_worker import shutdown
+from svc.web.rechecks import has_ended
 
 if TYPE_CHECKING:
     from svc.web.streaming.stream import Stream
 
-TICK_S = 1.0  # between two checks of all streams: heartbeats, access, readers that have stopped reading
+TICK_S = 0.5  # between two checks of all streams: heartbeats, access, readers that have stopped reading
 BACKGROUND_THREADS = 4  # for what takes milliseconds
 AGENT_THREADS = 16  # for calls of agents, which may take long
 POSTED_AT_ONCE = 1000  # then descriptors have their turn
@@ -66,7 +67,7 @@ class Loop:
         self.order = itertools.count()  # of timers for the same moment
         self.streams: dict[Stream, None] = {}
         self.due: dict[int, float] = {}  # by user: until when what its streams have used is paid for
-        self.stopping = False
+        self.stopping = self.is_finding = False
         self.tick_at = 0.0
 
     # --- for any thread ---------------------------------------------------------------------
@@ -193,6 +194,28 @@ class Loop:
                 self.tick_at = now + TICK_S
                 for stream in list(self.streams):
                     self.survive(partial(stream.tick, now))
+                self._find_ended()
+
+    def _find_ended(self) -> None:
+        """Have the access rule applied again to streams whose session, token or account has just ended."""
+        if self.is_finding:
+            return
+        self.is_finding = True
+        callers = {(of.kind, of.credential, of.user_id): of for of in (one.caller for one in self.streams)}
+
+        def find() -> set[tuple[str, str, int]]:
+            return {key for key, caller in callers.items() if has_ended(caller)}
+
+        self.in_background(find, self._recheck)
+
+    def _recheck(self, found: Any) -> None:
+        self.is_finding = False
+        if isinstance(found, Exception):
+            return
+        for stream in list(self.streams):
+            of = stream.caller
+            if (of.kind, of.credential, of.user_id) in found:
+                self.survive(stream.recheck)
 
     def _wait_s(self) -> float | None:
         if self.posted:

@@ -196,7 +196,7 @@ class Stream:
     # --- for the loop -----------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Called every second or so."""
+        """Called every half second or so."""
         if self.output and now > self.progress_at + STREAM_STALL_S:
             self.abort()  # its reader has stopped reading
         elif self.is_ending:
@@ -206,9 +206,14 @@ class Stream:
             if now >= self.sent_at + HEARTBEAT_S:
                 self.sent_at = now
                 self.heartbeat()
-            if now >= self.check_at and not self.is_checking:
-                self.is_checking = True
-                self.loop.in_background(self.require, self._checked)
+            if now >= self.check_at:
+                self.recheck()
+
+    def recheck(self) -> None:
+        """Apply the access rule again now."""
+        if not self.is_checking and not self.is_ending:
+            self.is_checking = True
+            self.loop.in_background(self.require, self._checked)
 
     def stop(self) -> None:
         """The service stops."""

@@ -169,6 +169,21 @@ def test_a_stolen_ticket(page: Page, service: Service, lab: str) -> None:
     assert status == 401
 
 
+def test_a_terminal_ends_within_a_second_of_the_logout(page: Page, lab: str) -> None:
+    """Whoever took over a page keeps no shell when its owner logs out."""
+    path, ticket = page.terminal(lab)
+    sock, status, _ = page.attach(f"{path}&ticket={ticket}")
+    assert status == 101
+    assert page.post("/api/auth/logout", {}).status == 204
+    began = time.monotonic()
+    sock.settimeout(20)
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while sock.recv(4096):
+            pass
+    assert time.monotonic() - began < 1
+    sock.close()
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [

@@ -18,7 +18,7 @@ from unit.streaming import until
 
 from svc import errors, websocket
 from svc.domain import long_calls
-from svc.web import piping
+from svc.web import piping, rechecks
 from svc.websocket import BINARY, CLOSE, PING, PONG, TEXT, Receiver, frame
 from svc_helper.wire import terminal_frames as frames
 
@@ -214,7 +214,9 @@ def test_after_the_start(client: Callable[..., Client]) -> None:
 
 
 def test_access_that_is_lost(client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piping, "ACCESS_RECHECK_S", 0.01)
+    monkeypatch.setattr(piping, "ACCESS_ENDED_S", 0.01)
+    monkeypatch.setattr(rechecks, "ACCESS_ENDED_S", 0.01)
+    monkeypatch.setattr(rechecks, "ACCESS_RECHECK_S", 0.01)
 
     def refuse() -> None:
         raise errors.AccountDisabled("disabled")

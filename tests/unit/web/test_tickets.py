@@ -12,7 +12,7 @@ from svc.domain import long_calls
 from svc.domain.accounts import sessions, users
 from svc.domain.accounts.sessions import Secrets
 from svc.limits import TOKEN_FAILURES_MAX
-from svc.web import inputs, tickets
+from svc.web import inputs, rechecks, tickets
 from svc.web.credentials import COOKIE
 from svc.web.gunicorn_worker import transfers
 
@@ -149,7 +149,7 @@ def test_a_long_answer_is_checked_by_the_session(
     listeners: Any, people: Any, secrets: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ticket is used up by then; an ended session ends the download."""
-    monkeypatch.setattr(transfers, "ACCESS_RECHECK_S", 0)
+    monkeypatch.setattr(rechecks, "ACCESS_ENDED_S", 0)
     monkeypatch.setattr(transfers.Pace, "is_check_due", lambda _self: True)
     assert listeners.ask(None, "GET", link(listeners, secrets)).status_code == 200
     answer = listeners.ask(None, "GET", link(listeners, secrets))

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +23,7 @@ from svc.db.connect import database, write
 
 @pytest.fixture(params=["unix", "tls"])
 def way(request: Any, tmp_path: Path, socket_folder: Path) -> Iterator[Way]:  # noqa: F811  (fixture)
-    waits = {"svc.web.streaming.stream.ACCESS_RECHECK_S": 0.2, "svc.web.streaming.loop.TICK_S": 0.05}
+    waits = {"svc.web.streaming.loop.TICK_S": 0.05}
     waits["svc.web.streaming.stream.STREAM_STALL_S"] = 0.5
     with shared_listeners(tmp_path, socket_folder, waits) as shared:
         yield Way(
@@ -134,6 +135,19 @@ def test_a_reader_without_access_is_told(way: Way) -> None:
         [last] = [block for block in reader.blocks() if "event" in block]
         assert last["event"] == "error"
         assert json.loads(last["data"])["error"]["code"] == "account_disabled"
+
+
+def test_a_reader_who_logs_out_is_told_within_a_second(way: Way) -> None:
+    """Not only when the whole rule is applied again; somebody on the host has no session to end."""
+    with way.connected() as wire:
+        reader = Reader(wire).placed()
+        way.sql("DELETE FROM sessions" if way.tls else f"UPDATE users SET disabled = 1 WHERE uid = {UID}")
+        began = time.monotonic()
+        [last] = [block for block in reader.blocks() if "event" in block]
+        assert json.loads(last["data"])["error"]["code"] == (
+            "unauthenticated" if way.tls else "account_disabled"
+        )
+        assert time.monotonic() - began < 1
 
 
 def test_a_client_that_goes_leaves_nothing(way: Way) -> None:

@@ -36,7 +36,6 @@ def waits(seconds: float) -> dict[str, float]:
     return {
         "svc.web.gunicorn_worker.transfers.FILE_RATE_S": seconds,
         "svc.web.gunicorn_worker.fair_worker.READING_S": seconds,
-        "svc.web.gunicorn_worker.transfers.ACCESS_RECHECK_S": 0.2,
     }
 
 
