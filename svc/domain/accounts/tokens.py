@@ -26,6 +26,7 @@ from svc.domain import audit, pages
 from svc.domain.accounts import keys
 from svc.domain.names import taken
 from svc.domain.pages import Page
+from svc.domain.plain_text import WHY, is_plain
 from svc.domain.principal import Caller
 from svc.errors import (
     AccountDisabled,
@@ -54,7 +55,6 @@ DAY_S = 24 * 3600
 
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
 _ID = re.compile(f"tok-[{ALPHABET}]{{{LENGTH}}}")
-_UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 _COLUMNS = "id, name, prefix, scopes, created_at, expires_at, last_used_at, last_used_from, ended_at"
 _STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
 _KEPT = "end_reason IS NOT 'revoked'"  # tokens that the owner's list has
@@ -208,8 +208,8 @@ def _check_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name.strip())
     if not 1 <= len(name) <= TOKEN_NAME_MAX:
         raise invalid_field("name", "invalid", f"must have 1 to {TOKEN_NAME_MAX} characters")
-    if any(unicodedata.category(character) in _UNPRINTABLE for character in name):
-        raise invalid_field("name", "invalid", "must be one line without control characters")
+    if not is_plain(name):
+        raise invalid_field("name", "invalid", WHY)
     if _ID.fullmatch(name):  # by which revoke finds another one
         raise invalid_field("name", "invalid", "has the form of an id; choose another name")
     if MARK in name:

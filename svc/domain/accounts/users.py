@@ -17,6 +17,7 @@ from svc.db.ids import now
 from svc.domain import pages
 from svc.domain.accounts import sessions, throttle, tokens
 from svc.domain.pages import Page
+from svc.domain.plain_text import WHY, is_plain
 from svc.domain.principal import Caller
 from svc.errors import (
     AccountDisabled,
@@ -80,12 +81,12 @@ def check_name(name: str) -> str:
 
 
 def check_display_name(display_name: str) -> str:
-    """The display name, stripped; ValidationFailed for control characters and excessive length."""
+    """The display name, stripped; ValidationFailed for invisible characters and excessive length."""
     display_name = unicodedata.normalize("NFC", display_name.strip())
     if len(display_name) > DISPLAY_NAME_MAX:
         raise invalid_field("display_name", "invalid", f"must be at most {DISPLAY_NAME_MAX} characters")
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp") for character in display_name):
-        raise invalid_field("display_name", "invalid", "must not contain control characters")
+    if not is_plain(display_name):
+        raise invalid_field("display_name", "invalid", WHY)
     return display_name
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from svc.db.ids import ALPHABET, LENGTH
+from svc.domain.plain_text import is_plain
 from svc.limits import (
     ARGUMENT_NAME,
     ENV_NAME,
@@ -23,8 +24,6 @@ from svc.limits import (
     EXEC_COMMAND_BYTES_MAX,
     SLUG,
 )
-
-_UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 
 
 def matching(pattern: str, error: str) -> validate.Regexp:
@@ -97,7 +96,7 @@ class Flag(fields.Boolean):
 
 
 class Text(fields.String):
-    """One line of text without control characters, in NFC."""
+    """One line of text without control, direction and invisible characters, in NFC."""
 
     def __init__(self, most: int, least: int = 0, **options: Any) -> None:
         super().__init__(validate=validate.Length(least, most), **options)
@@ -106,8 +105,8 @@ class Text(fields.String):
         if type(value) is not str:
             raise ValidationError("Not a string.")
         value = unicodedata.normalize("NFC", value)
-        if any(unicodedata.category(character) in _UNPRINTABLE for character in value):
-            raise ValidationError("Contains a control character.")
+        if not is_plain(value):
+            raise ValidationError("Contains a control, direction or invisible character.")
         return value
 
 

@@ -40,6 +40,7 @@ REQUESTED = {"name": "new", "template": "base"}
         ({"restart_on_boot": 1}, "restart_on_boot", "invalid"),
         ({"restart_on_boot": "true"}, "restart_on_boot", "invalid"),
         ({"display_name": "a\x1b[31m"}, "display_name", "invalid"),
+        ({"display_name": "\u202eabc"}, "display_name", "invalid"),
         ({"display_name": "a" * 129}, "display_name", "invalid"),
         ({"env": [{"name": "A=B", "value": ""}]}, "env.0.name", "invalid"),
         ({"env": [{"name": "1a", "value": ""}]}, "env.0.name", "invalid"),

@@ -46,7 +46,8 @@ def test_what_is_no_change(svc: Any, database: str, line: str, says: str) -> Non
         ("ada --quota none", "no quota none\nhint: sudo svc admin quota list"),
         ("boss --disable", "last administrator besides root"),
         ("boss --no-superuser", "edit-user boss --no-superuser --last-administrator"),
-        ("ada --display-name \x07", "control characters"),
+        ("ada --display-name \x07", "without control, direction or invisible characters"),
+        ("ada --display-name \u202eada", "without control, direction or invisible characters"),
     ],
 )
 def test_what_is_refused(svc: Any, people: None, database: str, line: str, says: str) -> None:

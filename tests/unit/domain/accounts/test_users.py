@@ -93,7 +93,7 @@ def test_a_retired_account_of_an_earlier_release_is_told_from_somebody_of_that_n
     assert former == [("ada", 2001), None, None]
 
 
-@pytest.mark.parametrize("display_name", ["a\nb", "a\x1b[31m", "x" * 129, "a\u2028b", "a\ud800"])
+@pytest.mark.parametrize("display_name", ["a\nb", "a\x1b[31m", "x" * 129, "a\u2028b", "a\ud800", "\u202eabc"])
 def test_display_names_with_control_characters_are_refused(display_name: str) -> None:
     with pytest.raises(ValidationFailed):
         users.check_display_name(display_name)
