@@ -22,8 +22,9 @@ COLUMNS = (
     ("REFUSED", "refused", plain),
 )
 KIND = ("KIND", "kind", plain)
-ON_TERMINAL = (*COLUMNS, KIND)
-IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND)
+LISTENS = ("LISTENS", "listens", plain)
+ON_TERMINAL = (*COLUMNS, KIND, LISTENS)
+IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND, LISTENS)
 DESCRIPTION = """\
 List, add or remove named ports.
 
@@ -40,7 +41,8 @@ def ports(args: Arguments) -> int:
     this host: a URL, HOST:PORT, or an ssh or psql command, by the port's kind), state,
     connections, access, refused (connections of other users since the port was opened), in a
     pipe ssh (the command on another computer after which the address works there; on a
-    terminal it is below the table), and kind. Ports are open while the workspace runs. `svc ws
+    terminal it is below the table), kind, and listens (whether a program listens on inside; one
+    that a launcher starts has that number in SVC_PORT). Ports are open while the workspace runs. `svc ws
     logs` has the output of the container and the launchers, but not of programs
     started by hand behind a port. `svc ws port list` is the same command.
     """

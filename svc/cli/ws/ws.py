@@ -105,8 +105,8 @@ def start(args: Arguments) -> int:
     Starting a running workspace changes nothing. A command that cannot be run, or exits
     at once, is an error with its last lines; one that has ended with 0 is not. Waits up to
     two seconds for launchers with autostart, until they listen on their ports: one that has
-    failed by then is named, with its last lines; the workspace runs all the same. With
-    --json each answer is a line.
+    failed by then is named, with its last lines, and one on whose port nothing listens; the
+    workspace runs all the same. With --json each answer is a line.
     """
 
     def one(name: str) -> int:
@@ -126,6 +126,11 @@ def _show_started(args: Arguments, answer: Answer) -> int:
     failed = output.pick(answer.json(), "launchers_failed")
     for one in failed if isinstance(failed, list) else []:
         _note_failed(output.text(answer.json(), "name"), one)
+    deaf = output.pick(answer.json(), "launchers_not_listening")
+    for one in deaf if isinstance(deaf, list) else []:
+        name, port = output.text(one, "name"), output.text(one, "container_port")
+        output.note(f"the launcher {name} does not listen on port {port} yet (the number is in SVC_PORT)")
+        output.remark(output.visible(f"hint: svc ws ports {output.text(answer.json(), 'name')}"))
     if not args.json:
         _show_ways(args, answer.json())
     return code

@@ -36,6 +36,7 @@ PORT_VARIABLE = "SVC_PORT"
 START_WATCH_MS = 2000  # "A start waits up to two seconds": sooner when each listens on its port
 LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
 KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
+NONE_BEGUN: Mapping[str, Any] = {"launchers_failed": [], "launchers_not_listening": []}
 NEVER: Mapping[str, Any] = {"state": "stopped", "exit_code": None, "started_at": None, "finished_at": None}
 
 Launcher = dict[str, Any]  # of the template's document: name, title, command, env, port, autostart
@@ -108,12 +109,13 @@ def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tupl
         yield workspace, launcher
 
 
-def autostart(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
+def autostart(caller: Caller, workspace: Workspace) -> Mapping[str, Any]:
     """After a start: start the launchers with `autostart`. Never raises: a failure is logged.
 
     An agent that does not reply is waited for once, not for each launcher. Waits at most START_WATCH_MS
-    for those that somebody has started, and returns the ones that have failed by then:
-    {name, exit_code, output} each.
+    for those that somebody has started, and returns the ones that have failed by then, as
+    `launchers_failed`: {name, exit_code, output} each; and as `launchers_not_listening` those that run, and
+    on whose port nothing listens: {name, container_port} each.
     """
     silent = False
     begun: list[Launcher] = []
@@ -135,24 +137,25 @@ def autostart(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
         except SvcError as error:  # the disk of the database is full
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
     if silent or caller.kind == "worker":  # to whom nobody listens
-        return []
+        return NONE_BEGUN
     try:
         return _watch(caller, workspace, begun)
     except SvcError as error:
         facts = {"workspace": workspace.id, "code": error.code}
         log("domain", "launchers were not watched", "warning", rid=caller.rid, **facts)
-        return []
+        return NONE_BEGUN
 
 
-def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> list[dict[str, Any]]:
-    """The launchers that fail in their first moments; an exit code of 0 is no failure."""
+def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> Mapping[str, Any]:
+    """The launchers that fail in their first moments, or do not listen; an exit code of 0 is no failure."""
     if not begun:
-        return []
-    rows = [{"name": one["name"], "port": _served(workspace, one)} for one in begun]
+        return NONE_BEGUN
+    served = {one["name"]: _served(workspace, one) for one in begun}
+    rows = [{"name": name, "port": port} for name, port in served.items()]
     arguments = {"id": workspace.id, "launchers": rows, "watch_ms": START_WATCH_MS}
     reply = caller.ask("launcher.watch", arguments)
-    names = {one["name"] for one in begun}
-    failed = []
+    names = set(served)
+    failed, deaf = [], []
     for row in untrusted.get_rows(reply, "launchers", KNOWN_MAX):
         name, state = untrusted.get_text(row, "name", 63), _checked(row)
         if name in names and state["state"] == EXITED:
@@ -162,7 +165,10 @@ def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> list[
                     _note(workspace, name, state)  # else the worker has
             if state["exit_code"] != 0:
                 failed.append({"name": name, "exit_code": state["exit_code"], "output": ends.last_lines(row)})
-    return failed
+        elif name in names and state["state"] == STARTED and row.get("listens") is False:
+            names.discard(name)
+            deaf.append({"name": name, "container_port": served[name]})
+    return {"launchers_failed": failed, "launchers_not_listening": deaf}
 
 
 def _note(workspace: Workspace, name: str, state: Mapping[str, Any]) -> None:

@@ -6,11 +6,12 @@ the container's loopback too. With the access `owner` it accepts the owner, the
 owner's subordinate ids and root, with `host` every user of the host. Records:
 
     {name, container_port, host_port, access, kind, user, url, connect, ssh, state (open, closed),
-     connections, refused}
+     connections, refused, listens}
 
 A port without a number of its own inside has the host's there too, so that the address
 that a program prints is right on both sides. `connect` is what a person on this host opens or
-runs (svc.domain.workspaces.port_kinds); after `ssh` it works on another computer too.
+runs (svc.domain.workspaces.port_kinds); after `ssh` it works on another computer too. `listens` says
+whether a program of the container listens inside; None where that is not known.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ Key = tuple[int, int, str]  # host port, container port, access
 
 
 class Traffic(NamedTuple):
-    """What the shim tells of an open port."""
+    """What the agent tells of an open port."""
 
     connections: int = 0  # now
     refused: int = 0  # connections of others, since it was opened
+    listens: bool | None = None  # a program of the container, inside
 
 
 NONE = Traffic()
@@ -408,5 +410,6 @@ def _ask_open(caller: Caller, workspace: Workspace) -> dict[Key, Traffic]:
             raise EngineFailed("the engine's reply has no usable ports")
         access = untrusted.get_choice(row, "access", (ACCESS_OWNER, ACCESS_HOST))
         counts = untrusted.get_count(row, "connections"), untrusted.get_count(row, "refused")
-        found[*pair, access] = Traffic(*counts)
+        listens = None if row.get("listens") is None else untrusted.get_flag(row, "listens")
+        found[*pair, access] = Traffic(*counts, listens)
     return found

@@ -7,6 +7,7 @@ container is in transitions.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from svc.db.connect import database, write
@@ -269,22 +270,21 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
 
     The record is that of a stopped one when its command has ended with 0 by then. Raises
     ImageMissing, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable, OperationInProgress,
-    ExitedAtOnce and what the engine raises. It has besides, as `launchers_failed`, those with
-    autostart that have failed by then.
+    ExitedAtOnce and what the engine raises. It has besides what launchers.autostart() returns.
     """
     caller = caller.patiently()
     workspace = states.find(caller, ref)
-    failed: list[dict[str, Any]] = []
+    begun = launchers.NONE_BEGUN
     with audit.audited(caller, "workspace.start", workspace.id):
         if workspace.status != "running" or not containers.is_running(caller, workspace):
-            failed = _serve(caller, transitions.start(caller, workspace))
-    return records.one(workspace.id) | {"launchers_failed": failed}
+            begun = _serve(caller, transitions.start(caller, workspace))
+    return records.one(workspace.id) | begun
 
 
-def _serve(caller: Caller, running: Workspace | None) -> list[dict[str, Any]]:
-    """After a start: open the ports and start the launchers of what runs; returns those that have failed."""
+def _serve(caller: Caller, running: Workspace | None) -> Mapping[str, Any]:
+    """After a start: open the ports and start the launchers of what runs; returns how these have begun."""
     if running is None:
-        return []
+        return launchers.NONE_BEGUN
     ports.restore(caller, running)
     return launchers.autostart(caller, running)
 
@@ -298,10 +298,10 @@ def restart(caller: Caller, ref: str, grace_s: int = STOP_GRACE_S) -> dict[str, 
     workspace = states.find(caller, ref)
     with audit.audited(caller, "workspace.restart", workspace.id):
         if workspace.status == "running" or calls.runs_unseen(caller, workspace):
-            failed = _serve(caller, transitions.restart(caller, workspace, grace_s))
+            begun = _serve(caller, transitions.restart(caller, workspace, grace_s))
         else:
-            failed = _serve(caller, transitions.start(caller, workspace))
-    return records.one(workspace.id) | {"launchers_failed": failed}
+            begun = _serve(caller, transitions.start(caller, workspace))
+    return records.one(workspace.id) | begun
 
 
 def stop(

@@ -89,6 +89,10 @@ class PortState(Schema):
     refused = fields.Integer(
         metadata={"description": "connections refused since the port was opened, by its `access`"}
     )
+    listens = fields.Boolean(
+        allow_none=True,
+        metadata={"description": "whether a program listens on `container_port` inside; null: not known"},
+    )
 
 
 PORTS = page_of(PortState, "PortList")

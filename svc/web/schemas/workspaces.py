@@ -312,12 +312,22 @@ class LauncherFailed(Schema):
     output = fields.List(fields.String(), metadata={"description": "its last lines"})
 
 
+class LauncherNotListening(Schema):
+    """A launcher on whose port nothing listened in the first moments."""
+
+    name = fields.String()
+    container_port = fields.Integer()
+
+
 class WorkspaceStarted(Workspace):
     """A workspace after its start."""
 
     launchers_failed = fields.List(
         fields.Nested(LauncherFailed),
         metadata={"description": "with autostart: by two seconds after the start, or sooner if all listen"},
+    )
+    launchers_not_listening = fields.List(
+        fields.Nested(LauncherNotListening), metadata={"description": "those that run, by then"}
     )
 
 

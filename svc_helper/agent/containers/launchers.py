@@ -12,7 +12,7 @@ import time
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import last_lines, shims
-from svc_helper.agent.containers.running import find_by_crun
+from svc_helper.agent.containers.running import find_by_crun, listens_on
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import launcher_states
 from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, State
@@ -20,8 +20,6 @@ from svc_helper.wire.quick_typing import Any
 
 _PAUSE_S = 0.05
 _WITHOUT_PORT_S = 1.0  # a mistake in a command, or a program that is missing, shows by then
-_TABLE_MAX = 256 * 1024
-_LISTENS = b"0A"
 _KILL_S = 5  # for what has been killed to be gone; the end of the container does not wait longer
 
 
@@ -104,24 +102,32 @@ def _stop_each(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> N
 def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """The states of these launchers after watch_ms, or sooner; of exited ones `output`, the last lines.
 
-    Sooner: a launcher has proved itself once something listens on the port that it serves.
+    `listens`: whether any program listens on the port that it serves; null without one. Sooner: a
+    launcher has proved itself once something listens on the port that it serves.
     """
     directory = paths.launchers(podman.home.home, args["id"])
     running = find_by_crun(podman, call, args["id"])
     began, waiting = time.monotonic(), {one["name"]: one["port"] for one in args["launchers"]}
     states: dict[str, State] = {}
+    listens: dict[str, bool | None] = {}
     watch_s = args["watch_ms"] / 1000
     while waiting:
         passed = time.monotonic() - began
         for name, port in list(waiting.items()):
             states[name] = launcher_states.read(directory, name) or State(name)
-            listens = port is not None and running is not None and _listens(running.pid, port)
+            listens[name] = None
+            if port is not None and running is not None:
+                listens[name] = listens_on(running.pid, port)
             is_due = passed >= (watch_s if port is not None else min(watch_s, _WITHOUT_PORT_S))
-            if states[name].state == EXITED or listens or is_due:
+            if states[name].state == EXITED or listens[name] or is_due:
                 del waiting[name]
         if waiting:
             call.sleep(_PAUSE_S)
-    return {"launchers": [_row(podman, call, args["id"], states[one["name"]]) for one in args["launchers"]]}
+    rows = [
+        _row(podman, call, args["id"], states[name]) | {"listens": listens[name]}
+        for name in (one["name"] for one in args["launchers"])
+    ]
+    return {"launchers": rows}
 
 
 def watch_end(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -145,17 +151,3 @@ def _row(podman: Podman, call: Call, workspace_id: str, state: State) -> dict[st
     if state.state == EXITED:
         row["output"] = last_lines.of_launcher(podman.home, call, workspace_id, state.name)
     return row
-
-
-def _listens(pid: int, port: int) -> bool:
-    """Whether any program of the container listens on a TCP port."""
-    number = b":%04X" % port
-    for table in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/{pid}/net/{table}", "rb", buffering=0) as file:
-                rows = (row.split() for row in file.read(_TABLE_MAX).splitlines()[1:])
-                if any(len(row) > 3 and row[1].endswith(number) and row[3] == _LISTENS for row in rows):
-                    return True
-        except OSError:
-            continue
-    return False

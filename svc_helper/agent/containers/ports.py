@@ -12,6 +12,7 @@ import socket
 from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import shims
+from svc_helper.agent.containers.running import find_by_crun, listens_on
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
@@ -63,6 +64,13 @@ def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The open ports: their current connections, and what was refused and moved since they were opened."""
+    """The open ports: their current connections, and what was refused and moved since they were opened.
+
+    `listens` says whether any program of the container listens there; null where that is not known.
+    """
     data = shims.request_if_running(podman, call, args["id"], "port.list", {})
-    return {"ports": []} if data is None else {"ports": data["ports"]}
+    rows = [] if data is None else data["ports"]
+    running = find_by_crun(podman, call, args["id"]) if rows else None
+    for row in rows:
+        row["listens"] = None if running is None else listens_on(running.pid, row["container_port"])
+    return {"ports": rows}

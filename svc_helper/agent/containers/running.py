@@ -11,6 +11,9 @@ from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
+_TABLE_MAX = 256 * 1024
+_LISTENS = b"0A"
+
 
 class First(NamedTuple):
     """A container's first process, identified for good by its pid and start time."""
@@ -65,3 +68,17 @@ def own_group(path: str, container_id: str) -> str:
     before, found, after = path.partition(f"libpod-{container_id}")
     scope = ".scope" if after.startswith(".scope") else ""
     return f"{CGROUPS}{before}{found}{scope}" if found else ""
+
+
+def listens_on(pid: int, port: int) -> bool:
+    """Whether any program of the container listens on a TCP port."""
+    number = b":%04X" % port
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{table}", "rb", buffering=0) as file:
+                rows = (row.split() for row in file.read(_TABLE_MAX).splitlines()[1:])
+                if any(len(row) > 3 and row[1].endswith(number) and row[3] == _LISTENS for row in rows):
+                    return True
+        except OSError:
+            continue
+    return False

@@ -34,8 +34,10 @@ def test_what_listens_what_exits_and_what_does_neither(agent: Agent, make: Calla
     )
     assert found["dead"]["output"] == "no such module\n"
     assert "output" not in found["web"]
+    assert (found["web"]["listens"], found["dead"]["listens"]) == (True, False)
     found = watch(0, daemon=None, none=None, web=9)
     assert [row["state"] for row in found.values()] == ["started", "stopped", "started"]
+    assert [row["listens"] for row in found.values()] == [None, None, False]
 
 
 def test_a_pidfd_tells_the_end(agent: Agent, make: Callable[..., str]) -> None:

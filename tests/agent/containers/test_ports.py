@@ -95,6 +95,7 @@ def test_a_web_server_on_the_containers_loopback(agent: Agent, make: Make) -> No
     port = open_port(agent, ws, 8888)
     with connected(port) as sock, pytest.raises(ConnectionResetError):  # nobody listens yet
         sock.recv(1)
+    assert rows(agent, ws)[0]["listens"] is False
     run(agent, ws, "sh", "-c", "mkdir /tmp/www; echo hello from inside > /tmp/www/index.html")
     start(agent, ws, "web", "httpd", "-f", "-p", "127.0.0.1:8888", "-h", "/tmp/www")
     wait_for(lambda: run(agent, ws, "sh", "-c", "netstat -lnt | grep -q ':8888 '")["exit_code"] == 0)
@@ -102,6 +103,7 @@ def test_a_web_server_on_the_containers_loopback(agent: Agent, make: Make) -> No
         assert answer.read() == b"hello from inside\n"
     row = wait_for(lambda: (found := rows(agent, ws)[0])["connections"] == 0 and found)
     assert row["bytes"] > 100 and (row["host_port"], row["container_port"]) == (port, 8888)
+    assert row["listens"] is True
 
 
 def test_one_that_listens_only_on_ipv6(agent: Agent, make: Make, serve: Serve) -> None:

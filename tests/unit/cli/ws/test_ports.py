@@ -10,14 +10,16 @@ from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/ports"
 SSH = "ssh -N -L 20001:127.0.0.1:20001 ada@svc.example"
-LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\thttp\n"
+LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\thttp\tfalse\n"
 
 
 def record(**more: Any) -> dict[str, Any]:
     """A port as the API tells of it."""
     base = {"name": "web", "container_port": 8000, "host_port": 20001, "url": "http://127.0.0.1:20001"}
     base |= {"ssh": SSH, "kind": "http", "connect": base["url"]}
-    return base | {"state": "open", "connections": 2, "access": "owner", "refused": 5} | more
+    return (
+        base | {"state": "open", "connections": 2, "access": "owner", "refused": 5, "listens": False} | more
+    )
 
 
 def test_list(service: Service, svc: Svc) -> None:
@@ -34,8 +36,9 @@ def test_list(service: Service, svc: Svc) -> None:
         "ACCESS",
         "REFUSED",
         "KIND",
+        "LISTENS",
     ]
-    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5", "http"]
+    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5", "http", "no"]
     assert json.loads(svc("ws", "ports", "demo", "--json").out) == {"items": [record()]}
 
 

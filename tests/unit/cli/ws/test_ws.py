@@ -375,6 +375,17 @@ def test_a_start_names_launchers_that_have_failed(service: Service, svc: Svc) ->
     )
 
 
+def test_a_start_names_launchers_that_do_not_listen(service: Service, svc: Svc) -> None:
+    deaf = [{"name": "lab", "container_port": 23160}]
+    service.answer("POST /api/workspaces/demo/start", record(launchers=[], launchers_not_listening=deaf))
+    done = svc("ws", "start", "demo")
+    assert done.code == 0
+    assert done.err == (
+        "svc: the launcher lab does not listen on port 23160 yet (the number is in SVC_PORT)\n"
+        "hint: svc ws ports demo\n"
+    )
+
+
 def test_a_list_names_launchers_that_have_failed(service: Service, svc: Svc) -> None:
     running = record(id="ws-1", launchers=[{"name": "lab"}])
     service.answer("GET /api/workspaces?limit=200", {"items": [running], "next_offset": None})

@@ -112,6 +112,15 @@ def test_a_start_names_the_launchers_that_fail_at_once(ada: Caller, far: FarEnd,
     assert workspaces.start(ada, "lab")["launchers_failed"] == []  # it runs already
 
 
+def test_a_start_names_the_launchers_that_do_not_listen(ada: Caller, far: FarEnd, stopped: str) -> None:
+    rows = [{"name": name, "pid": 5, "listens": False, **STARTED} for name in ("web", "web", "other")]
+    rows.append({"name": "daemon", "pid": 6, "listens": None, **STARTED})
+    far.answers["launcher.watch"] = {"launchers": rows}
+    record = workspaces.start(ada, "lab")
+    assert record["launchers_not_listening"] == [{"name": "web", "container_port": 8888}]
+    assert record["launchers_failed"] == []
+
+
 @pytest.mark.parametrize("code", ["failed", "unavailable", "not_running"])
 def test_a_start_stands_though_its_launchers_cannot_be_watched(
     ada: Caller, far: FarEnd, stopped: str, code: str

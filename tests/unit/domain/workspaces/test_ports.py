@@ -209,7 +209,7 @@ def test_add_to_a_running_one_opens_it(ada: Caller, far: FarEnd, lab: str) -> No
         "url": f"http://127.0.0.1:{host_port}", "connect": f"http://127.0.0.1:{host_port}",
         "ssh": f"ssh -N -L {host_port}:127.0.0.1:{host_port} ada@localhost",
         "state": "open", "connections": 0,
-        "refused": 0,
+        "refused": 0, "listens": None,
     }  # fmt: skip
     assert opened(far) == [(host_port, 8000)]
     rows = database.execute_sql("SELECT action, target, outcome FROM audit ORDER BY id").fetchall()
@@ -323,6 +323,10 @@ def test_listing_of_a_running_one(ada: Caller, far: FarEnd, lab: str) -> None:
     far.answers["port.list"] = held((host_port, 8000), connections=3, refused=7)
     [record] = ports.listing(ada, "lab")["items"]
     assert (record["state"], record["connections"], record["refused"]) == ("open", 3, 7)
+    assert record["listens"] is None
+    for listens in (True, False, None):
+        far.answers["port.list"] = held((host_port, 8000), listens=listens)
+        assert ports.listing(ada, "lab")["items"][0]["listens"] is listens
     assert len(opened(far)) == 1
 
 

@@ -120,8 +120,8 @@ function launcherButton(kind, item, runs) {
 }
 
 function portCells(port) {
-  const { name, container_port: inside, state, connections, refused, access } = port;
-  const counts = [connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '', refused ? `${refused} refused` : ''].filter(Boolean).join(', ');
+  const { name, container_port: inside, state, connections, refused, access, listens } = port;
+  const counts = [connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '', refused ? `${refused} refused` : '', listens === false ? 'nothing listens inside' : ''].filter(Boolean).join(', ');
   return [
     cell(null, 'name', name),
     cell('Inside', 'num', String(inside)),
