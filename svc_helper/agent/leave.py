@@ -24,6 +24,8 @@ from svc_helper.wire import quick_json
 END_S = 10.0  # from TERM to KILL: a pull stops in good order, a killed one leaves its temporary files
 SCAN_S = 0.05
 COMMAND_S = 300
+LIST_S = 60
+TIMED_OUT = 124
 STOP_S = 10  # for a container's own end
 OURS = b"from svc_helper."  # in the command line of each of the service's processes
 
@@ -32,7 +34,10 @@ def main() -> int:
     """Remove everything; returns the exit status."""
     home = Home(**quick_json.loads(sys.argv[1]))
     home.prepare()
+    mark = mark_of(home)
     end(is_ours)
+    end(lambda pid: carries(pid, mark) and is_service(pid))  # under SIGSTOP it may hold a lock of the store
+    resume(mark)
     remaining = remove_containers(home)
     for image in () if remaining else sys.argv[2:]:
         podman(home, "rmi", "--", image)  # one that the user's own container needs stays
@@ -71,8 +76,15 @@ def end(belongs: Callable[[int], bool]) -> None:
         for pid in found:
             if is_late or pid not in terminated:
                 kill(pid, belongs, signal.SIGKILL if is_late else signal.SIGTERM)
+                kill(pid, belongs, signal.SIGCONT)  # one under SIGSTOP gets no TERM
         terminated.update(found)
         time.sleep(SCAN_S)
+
+
+def resume(mark: bytes) -> None:
+    """Let go on what somebody has stopped: without its conmon, Podman can end no container."""
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
+        kill(pid, lambda pid: carries(pid, mark), signal.SIGCONT)
 
 
 def remove_containers(home: Home) -> list[str]:
@@ -85,14 +97,21 @@ def remove_containers(home: Home) -> list[str]:
 
 def containers(home: Home) -> list[str]:
     """The ids of the user's containers that are workspaces; of an unreadable store one that names it."""
-    status, out = podman(home, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={LABEL}")
+    status, out = podman(
+        home, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={LABEL}", timeout_s=LIST_S
+    )
     return out.split() if status == 0 else ["the store cannot be read"]
+
+
+def mark_of(home: Home) -> bytes:
+    """The variable that Podman has from the service, and all that it has started."""
+    return f"CONTAINERS_CONF={home.environment['CONTAINERS_CONF']}".encode()
 
 
 def end_podman(home: Home) -> None:
     """End the Podman processes of the service, and the namespaces if nothing else runs in them."""
-    mark = f"CONTAINERS_CONF={home.environment['CONTAINERS_CONF']}".encode()
-    status, running = podman(home, "ps", "--quiet")
+    mark = mark_of(home)
+    status, running = podman(home, "ps", "--quiet", timeout_s=LIST_S)
     if status == 0 and not running.split():
         podman(home, "system", "migrate")  # ends the pause process
         end(lambda pid: carries(pid, mark))
@@ -110,9 +129,13 @@ def is_service(pid: int) -> bool:
 
 
 def podman(home: Home, *arguments: str, timeout_s: int | None = COMMAND_S) -> tuple[int, str]:
-    """Exit status and output of one command; its errors go to the log."""
-    done = subprocess.run(
-        ["/usr/bin/env", "podman", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-        errors="replace", timeout=timeout_s, env=home.environment, check=False,
-    )  # fmt: skip
+    """Exit status and output of one command, TIMED_OUT for one that was killed; its errors go to the log."""
+    try:
+        done = subprocess.run(
+            ["/usr/bin/env", "podman", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            text=True, errors="replace", timeout=timeout_s, env=home.environment, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:  # something of the user's has a lock of the store
+        sys.stderr.write(f"{late}\n")
+        return TIMED_OUT, ""
     return done.returncode, done.stdout

@@ -34,7 +34,14 @@ def clear(host: Host, name: str, uid: int, images: list[str]) -> dict[str, Any]:
     account = linux_account.get(name)
     if account.uid != uid:
         raise Refusal("conflict", f"the Linux account {name} has uid {account.uid}, not {uid}")
-    if run_as_user(host, account, PROGRAM, images, CLEAR_S) != 0:
+    status = run_as_user(host, account, PROGRAM, images, CLEAR_S)
+    if status in (-signal.SIGKILL, -signal.SIGALRM):
+        raise Refusal(
+            "failed",
+            f"a process of {name} has stopped, or holds up, the program that removes its containers;"
+            f" sudo pkill -KILL --uid {uid}",
+        )
+    if status != 0:
         raise Refusal("failed", f"containers of {name} could not be removed; {log_of(host, account)}")
     if host.store_dir:
         remove_store(host.store_dir.replace("%u", name))

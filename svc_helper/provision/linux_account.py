@@ -13,6 +13,7 @@ import pwd
 import re
 import select
 import signal
+import time
 from collections.abc import Callable
 
 from svc_helper.provision.programs import OUTPUT_MAX, in_one_line, require
@@ -27,6 +28,7 @@ SKELETON = "/etc/skel"
 NO_HOMES = ("/", "/nonexistent", "/dev/null")  # of accounts that nobody logs in to
 NEW_HOMES = "/home"
 KILL_S = 5  # for a killed child to end
+STOPPED_S = 0.5  # until a look whether it was stopped
 USER_STEP_S = 15  # a home directory may be on a file server that hangs
 
 
@@ -182,14 +184,16 @@ def copy_skeleton(account: Account, target: str) -> None:
 
 
 def outcome(pid: int, within_s: float) -> int:
-    """The exit code of a child that its user may stop or trace; it is killed after `within_s`.
+    """The exit code of a child that its user may stop or trace; killed when stopped, or after `within_s`.
 
     Nobody waits for whoever traces it and keeps its end from its parent: for that, too, the code is -SIGKILL.
     """
-    pidfd = os.pidfd_open(pid)
-    if not select.select([pidfd], [], [], within_s)[0]:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        select.select([pidfd], [], [], KILL_S)
+    pidfd, until = os.pidfd_open(pid), time.monotonic() + within_s
+    while not select.select([pidfd], [], [], STOPPED_S)[0]:
+        if time.monotonic() > until or os.waitid(os.P_PIDFD, pidfd, os.WSTOPPED | os.WNOHANG):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            select.select([pidfd], [], [], KILL_S)
+            break
     os.close(pidfd)
     found, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if found else -signal.SIGKILL

@@ -143,6 +143,8 @@ def perform(settings: Settings, args: Arguments, found: Found, linux: Linux) -> 
         if linux.exists and not args.leave_storage:
             for start in range(0, max(len(found.images), 1), IMAGES_AT_ONCE):
                 images = found.images[start : start + IMAGES_AT_ONCE]
+                if not start:
+                    output.note(f"ends what runs as {args.name}, and removes its containers and images")
                 try:
                     helper.call(
                         "account.clear", args.name, {"uid": linux.uid, "image_refs": images}, rid=REQUEST_ID

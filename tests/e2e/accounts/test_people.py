@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pwd
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -254,3 +257,19 @@ def test_an_account_is_deleted_after_its_linux_account(
         assert NAME not in must(admin("list-users")).out
     enrolled = Path(service.env["SVC_STATE_DIR"], "enrolled").read_text()
     assert NAME not in enrolled
+
+
+def test_an_account_whose_processes_are_stopped_is_deleted(
+    service: Service, admin: Call, pia: Call, registry: str
+) -> None:
+    """The agent, Podman with its locks, conmon: under SIGSTOP they take no TERM, and end no container."""
+    template = template_of(NAME, registry, service.env, "own")
+    must(pia("ws", "setup", "--template", template, "--name", "last"))
+    must(pia("ws", "start", "last"))
+    for one in processes_of(NAME):
+        os.kill(one.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    must(admin("delete-user", NAME, "--last-administrator", "--yes"))
+    assert time.monotonic() - began < 60
+    until(lambda: not processes_of(NAME), 30)
+    assert podman(NAME, "ps", "--all", "--quiet").out == ""

@@ -177,6 +177,16 @@ def test_a_password_of_an_account_that_is_gone_opens_nothing(stage: Stage, new_u
     require_whole(stage, new_user)
 
 
+def test_a_child_that_its_user_has_stopped_is_not_waited_for() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    begun = time.monotonic()
+    assert linux_account.outcome(pid, 60) == -signal.SIGKILL
+    assert time.monotonic() - begun < 10
+
+
 def test_an_adopted_account_keeps_its_password(stage: Stage, new_user: str) -> None:
     subprocess.run([*USERADD, "--password", "$y$j9T$x$x", new_user], check=True)
     ensure(stage, new_user)
