@@ -5,6 +5,7 @@ A program of the agent's side does it as the user. Root reads nothing from it bu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ from svc_helper import interpreter
 from svc_helper.provision import linux_account
 from svc_helper.provision.verbs import Refusal
 from svc_helper.root import runtime_dir, store_dir
-from svc_helper.root.agents import Host, agent_config, enter_scope, join_cgroup
+from svc_helper.root.agents import LOCKS, Host, agent_config, enter_scope, join_cgroup
 from svc_helper.root.drop import Account, execute
 from svc_helper.root.log import log
 
@@ -94,6 +95,9 @@ def _become_user(host: Host, account: Account, program: str, arguments: list[str
     try:
         signal.alarm(within_s)  # also when the helper ends
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        with contextlib.suppress(OSError):  # as for an agent
+            if os.lstat(lock := f"{LOCKS}{account.uid}").st_uid != account.uid:
+                os.rename(lock, f"{lock}.{os.urandom(4).hex()}")
         if host.store_dir:
             store_dir.ensure(host.store_dir, account)
         if host.systemd:

@@ -24,6 +24,7 @@ from svc_helper.wire.protocol import Call, send
 CHANNEL_FD = 3
 CGROUP = "/sys/fs/cgroup"
 SCOPE_WAIT_S = 5
+LOCKS = "/dev/shm/libpod_rootless_lock_"  # noqa: S108  and the uid; anybody may make it before Podman does
 AGENTS_MAX = 8  # of one account: the one that takes calls, and those that finish what they have
 
 
@@ -107,6 +108,9 @@ class Agents:
         if channel != CHANNEL_FD:
             os.dup2(channel, CHANNEL_FD, inheritable=False)
             os.close(channel)
+        with contextlib.suppress(OSError):  # another owner's would keep the account's Podman from starting
+            if os.lstat(lock := f"{LOCKS}{account.uid}").st_uid != account.uid:
+                os.rename(lock, f"{lock}.{os.urandom(4).hex()}")
         if self.host.store_dir and not self.host.single_user:
             with contextlib.suppress(OSError):  # the agent says that it cannot be used, and the doctor why
                 store_dir.ensure(self.host.store_dir, account)
@@ -171,7 +175,10 @@ def join_cgroup(account: Account) -> None:
         return
     slice_dir = f"{CGROUP}/user-{account.uid}"
     os.makedirs(slice_dir, exist_ok=True)
-    _remove_empty(slice_dir)
+    for name in os.listdir(slice_dir):
+        if name.startswith("svc-agent"):
+            with contextlib.suppress(OSError):  # in use; otherwise of an agent that has exited
+                os.rmdir(f"{slice_dir}/{name}")
     leaf = f"{slice_dir}/svc-agent-{os.urandom(4).hex()}"
     os.mkdir(leaf)
     for directory in (leaf, slice_dir):
@@ -186,11 +193,3 @@ def join_cgroup(account: Account) -> None:
         for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
             os.chown(name, account.uid, account.gid, dir_fd=opened)
         os.close(opened)
-
-
-def _remove_empty(slice_dir: str) -> None:
-    """Remove the groups of agents that have exited; rmdir fails for one in use."""
-    for name in os.listdir(slice_dir):
-        if name.startswith("svc-agent"):
-            with contextlib.suppress(OSError):
-                os.rmdir(f"{slice_dir}/{name}")

@@ -84,6 +84,19 @@ def delegation(host: Host) -> Iterator[Finding]:
             )
 
 
+def podman_locks(host: Host) -> Iterator[Finding]:
+    """Whether the memory in which Podman has a user's locks is that user's: anybody can make it first."""
+    for user in host.present:
+        path = f"/dev/shm/libpod_rootless_lock_{user.uid}"  # noqa: S108  Podman's name
+        try:
+            owner = os.lstat(host.seen(path)).st_uid
+        except OSError:
+            continue
+        if owner != user.uid:
+            found = f"{path} belongs to uid {owner}: no Podman of {user.name} starts"
+            yield fail("podman_locks", found, f"sudo rm -r {path}")
+
+
 class Facts(NamedTuple):
     """What a process of the user finds."""
 

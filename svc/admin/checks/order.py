@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from svc.admin.checks.accounts import delegation, docker_group, enrolment, lingering, managers, storage
+from svc.admin.checks.accounts import (
+    delegation,
+    docker_group,
+    enrolment,
+    lingering,
+    managers,
+    podman_locks,
+    storage,
+)
 from svc.admin.checks.audit import audit_chain
 from svc.admin.checks.backups import backups
 from svc.admin.checks.clock import clock
@@ -83,6 +91,7 @@ CHECKS = (
     homes,
     stores,
     storage,
+    podman_locks,
     container_cgroups,
     stale_downloads,
     docker_group,

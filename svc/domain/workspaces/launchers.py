@@ -36,7 +36,7 @@ PORT_VARIABLE = "SVC_PORT"
 START_WATCH_MS = 2000  # "A start waits up to two seconds": sooner when each listens on its port
 LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
 KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
-NONE_BEGUN: Mapping[str, Any] = {"launchers_failed": [], "launchers_not_listening": []}
+NONE_BEGUN: dict[str, Any] = {"launchers_failed": [], "launchers_not_listening": []}
 NEVER: Mapping[str, Any] = {"state": "stopped", "exit_code": None, "started_at": None, "finished_at": None}
 
 Launcher = dict[str, Any]  # of the template's document: name, title, command, env, port, autostart
@@ -109,7 +109,7 @@ def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tupl
         yield workspace, launcher
 
 
-def autostart(caller: Caller, workspace: Workspace) -> Mapping[str, Any]:
+def autostart(caller: Caller, workspace: Workspace) -> dict[str, Any]:
     """After a start: start the launchers with `autostart`. Never raises: a failure is logged.
 
     An agent that does not reply is waited for once, not for each launcher. Waits at most START_WATCH_MS
@@ -146,7 +146,7 @@ def autostart(caller: Caller, workspace: Workspace) -> Mapping[str, Any]:
         return NONE_BEGUN
 
 
-def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> Mapping[str, Any]:
+def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> dict[str, Any]:
     """The launchers that fail in their first moments, or do not listen; an exit code of 0 is no failure."""
     if not begun:
         return NONE_BEGUN

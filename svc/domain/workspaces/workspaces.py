@@ -7,7 +7,6 @@ container is in transitions.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from svc.db.connect import database, write
@@ -281,7 +280,7 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
     return records.one(workspace.id) | begun
 
 
-def _serve(caller: Caller, running: Workspace | None) -> Mapping[str, Any]:
+def _serve(caller: Caller, running: Workspace | None) -> dict[str, Any]:
     """After a start: open the ports and start the launchers of what runs; returns how these have begun."""
     if running is None:
         return launchers.NONE_BEGUN

@@ -12,7 +12,7 @@ import pytest
 from helper.stage import WS, Stage, traced
 
 from svc import errors
-from svc_helper.root.agents import AGENTS_MAX
+from svc_helper.root.agents import AGENTS_MAX, LOCKS
 
 
 def test_the_same_agent_serves_the_next_call(stage: Stage) -> None:
@@ -50,6 +50,24 @@ def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int])
     finally:
         stage.close()
     assert f"/user-{uid['tsh-ada']}/svc-agent-" in result["cgroup"]
+
+
+@pytest.mark.parametrize("what", ["a file", "a directory", "the user's own"])
+def test_podmans_locks_that_a_stranger_has_made_are_set_aside(
+    stage: Stage, uid: dict[str, int], what: str
+) -> None:
+    """No Podman of the user would start."""
+    lock = Path(f"{LOCKS}{uid['tsh-ada']}")
+    lock.mkdir() if what == "a directory" else lock.touch(0o666)
+    owner = uid["tsh-ada"] if what == "the user's own" else 65534
+    os.chown(lock, owner, owner)
+    try:
+        stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
+        assert lock.exists() == (what == "the user's own")
+        assert len(list(lock.parent.glob(f"{lock.name}*"))) == 1
+    finally:
+        for path in lock.parent.glob(f"{lock.name}*"):
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 def test_an_ending_agent_loses_no_call(stage: Stage) -> None:

@@ -156,3 +156,15 @@ def test_a_pause_process_with_a_services_private_tmp(tmp_path: Path, needs_root:
             assert accounts._private_mounts(str(tmp_path)) is found
             process.communicate(b"\n")
     assert not accounts._private_mounts(str(tmp_path)), "a process that is gone has no mounts"
+
+
+def test_podmans_locks_of_another_owner_are_said(host: Host, needs_root: None) -> None:
+    (user,) = host.present[:1]
+    path = f"/dev/shm/libpod_rootless_lock_{user.uid}"
+    put(host, path, "")
+    os.chown(host.seen(path), user.uid, user.uid)
+    assert list(accounts.podman_locks(host)) == []
+    os.chown(host.seen(path), 65534, 65534)
+    (finding,) = accounts.podman_locks(host)
+    assert (finding.code, finding.level, finding.remedy) == ("podman_locks", "fail", f"sudo rm -r {path}")
+    assert f"belongs to uid 65534: no Podman of {user.name} starts" in finding.found
