@@ -27,6 +27,7 @@ def account(name: str, person: str = "", **more: Any) -> dict[str, Any]:
         "display_name": person,
         "superuser": False,
         "disabled": False,
+        "retired": False,
         "status": "READY",
         "note": "",
         "has_password": True,
@@ -65,7 +66,8 @@ def accounts() -> list[dict[str, Any]]:
         account("katherine", "Katherine Johnson", quota="lab", workspaces=1, running=1, gpus=1,
                 password_closed=True),
         account("radia", "Radia Perlman", quota="lab", workspaces=2, running=1, image_bytes=3 * GIB),
-        account("joan:1012", "Joan Clarke", status="PROVISIONING_CLEANUP_REQUIRED", disabled=True, uid=None,
+        account("joan:1012", "Joan Clarke", status="PROVISIONING_CLEANUP_REQUIRED", disabled=True,
+                retired=True, uid=None,
                 note="the Linux account joan (uid 1012) was removed; on record: 2 workspaces",
                 last_action_at=ago(hours=4000)),
     ]  # fmt: skip

@@ -159,7 +159,7 @@ def test_a_refused_edit_keeps_what_was_typed(users: Driver, canned: Canned) -> N
     press(users, '[data-id="emmy"] [data-key=edit]')
     find(users, "dialog[open] [name=quota]").send_keys("lab")
     press(users, "dialog[open] [data-key=deed]")
-    says(users, "Quota: there is no policy lab.", "dialog[open] [role=alert]")
+    says(users, "quota: there is no policy lab.", "dialog[open] [role=alert]")
     says(users, "sudo svc admin quota list", "dialog[open] [role=alert] .cmd")
     assert find(users, "dialog[open] [name=quota]").get_property("value") == "lab"
     users.switch_to.active_element.send_keys(Keys.ESCAPE)
@@ -212,7 +212,7 @@ def test_what_is_refused_says_why(users: Driver, canned: Canned) -> None:
     press(users, "dialog[open] button[value=deed]")
     says(
         users,
-        "emmy was not disabled. Emmy is the last administrator besides root.",
+        "emmy was not disabled. emmy is the last administrator besides root.",
         "[data-answer] [role=alert]",
     )
     says(users, "sudo svc admin edit-user emmy --disable --last-administrator", "[data-answer] .cmd")
@@ -244,7 +244,7 @@ def test_a_new_account_is_made_on_the_host(users: Driver) -> None:
     press(users, "[data-key=new]")
     says(users, "sudo svc admin create-user NAME", "dialog[open] .cmd")
     users.switch_to.active_element.send_keys("Ada L")
-    says(users, "A Linux user name", "dialog[open] [role=status]")
+    says(users, "The name of a Linux account", "dialog[open] [role=status]")
     says(users, "sudo svc admin create-user NAME", "dialog[open] .cmd")
     find(users, "dialog[open] [name=name]").clear()
     find(users, "dialog[open] [name=name]").send_keys("ada")

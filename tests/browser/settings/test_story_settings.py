@@ -149,6 +149,7 @@ def test_other_sessions_end(signed_in: Driver, origin: str, svc: Call) -> None:
         return sum(ask(origin, "GET", "/api/auth/session", headers)[0] == 200 for headers in others)
 
     press(signed_in, "[data-key^=end-ses]")
+    press(signed_in, "dialog[open] button[value=deed]")
     says(signed_in, "this browser and 3 others", "[data-count]")
     assert left() == 3
     typed(svc, find(signed_in, "[data-key^=end-ses]").get_attribute("data-cmd") or "")

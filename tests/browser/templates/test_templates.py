@@ -42,7 +42,7 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "debian-tools": "in your store, 0.4 GiB",
     }.items():  # fmt: skip
         says(browser, text, f"[data-id=tpl-{name}]")
-    says(browser, "by train-7b", "[data-id=tpl-torch]")
+    says(browser, "train-7b", "[data-id=tpl-torch]")
     says(browser, "cloned from torch", "[data-id=tpl-my-torch]")
     assert overflow(browser) == 0
     assert not complaints(browser)
@@ -54,7 +54,7 @@ def test_filter_and_search(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/templates")
     until(browser, lambda: len(names(browser)) == 7, "all cards")
     press(browser, "[data-filter=private]")
-    assert names(browser) == ["my-torch", "eval", "rstudio-2"]
+    assert names(browser) == ["eval", "my-torch", "rstudio-2"]
     find(browser, "body").send_keys("/")
     assert focused(browser) == "Search templates"
     browser.switch_to.active_element.send_keys("ROCKER")

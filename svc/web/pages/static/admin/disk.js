@@ -56,9 +56,18 @@ function show() {
   showList();
 }
 
+const filters = () => filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList });
+
+// In the room that they will take.
+function waitingFilters() {
+  const waiting = filters();
+  waiting.inert = true;
+  return waiting;
+}
+
 function list() {
   return [
-    filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList }),
+    filters(),
     element('section', { class: 'panel', 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
       element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the users is like that.'), element('footer', { 'data-more': true, hidden: true }),
       element('footer', {}, element('span', { class: 'muted small' }, WHAT))),
@@ -99,4 +108,4 @@ async function measure(button) {
 
 setInterval(() => { if (known.waiting > 0 && !document.hidden && !isAway()) refreshSoon(); }, EVERY_MS);
 find('[data-key=measure]').addEventListener('click', event => measure(event.currentTarget));
-await startAdmin({ read, show, loading: () => bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1'])), failed: 'What the disks hold could not be read.' });
+await startAdmin({ read, show, loading: () => [waitingFilters(), bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1']))], failed: 'What the disks hold could not be read.' });

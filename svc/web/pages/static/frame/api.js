@@ -103,5 +103,5 @@ export async function all(path, options) {
     items.push(...page.items);
     offset = page.next_offset ?? null;
   }
-  return /[?&]sort=name\b/.test(path) ? items.sort((a, b) => byName(a.name, b.name)) : items;
+  return /^\/api\/(workspaces|templates)\?sort=name/.test(path) ? items.sort((a, b) => byName(a.name, b.name)) : items;
 }

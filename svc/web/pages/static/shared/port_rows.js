@@ -19,7 +19,7 @@ export function portFields({ name = '', container_port: number = '', access = 'o
   const loginPart = portPart('Login inside', login);
   const follow = () => {
     loginPart.hidden = !PORT_LOGINS[kinds.value];
-    login.placeholder = `login, else ${PORT_LOGINS[kinds.value]}`;
+    login.placeholder = `login, else ${PORT_LOGINS[kinds.value] ?? 'none'}`;
     if (loginPart.hidden) login.value = '';
   };
   for (const event of ['input', 'change']) kinds.addEventListener(event, follow); // before the form reads it
