@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from svc.db.owner import repair_command
 from svc.errors import DatabaseRefused
 
+AGAIN = "run it again when that has ended"
 HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
 RETRY_S = 5  # whoever holds it may be done by then
 
@@ -39,9 +40,11 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
+            whom = _by_whom(descriptor)
+            is_command = bool(whom) and not whom.startswith(" by svc server")
             raise DatabaseRefused(
-                f"{path} is in use{_by_whom(descriptor)}",
-                hint="stop the service first: systemctl stop svc",
+                f"{path} is in use{whom}",
+                hint=AGAIN if is_command else "stop the service first: systemctl stop svc",
                 retry_after_s=RETRY_S,
             ) from None
         with contextlib.suppress(OSError):  # a full or failing disk: the lock holds without its text

@@ -38,7 +38,7 @@ COMMAND = (
 )
 HARMLESS = re.compile(
     rf"({COMMAND}|(install|reinstall|restore|stop|free|choose|use)( [\w,]+)+(: {COMMAND})?"
-    rf"|use --global( [\w,]+)+)?"
+    rf"|use --global( [\w,]+)+|run it again when that has ended)?"
     rf"(, then: {COMMAND})?( +\([\w, ]+\))?"
 )
 RUN_S = 600.0  # enough to read a whole database; a migration has its own timeout

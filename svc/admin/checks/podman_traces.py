@@ -41,7 +41,8 @@ def container_cgroups(host: Host) -> Iterator[Finding]:
             yield warn(
                 "container_cgroups",
                 f"a container of {user.name} (conmon, pid {pid}) is in {group[:80]} and ends with it",
-                f"sudo -iu {user.name} svc ws list   (then of each that runs: svc ws stop, svc ws start)",
+                f"sudo -iu {user.name} svc ws list"
+                "   (and for each that runs: svc ws stop NAME, then svc ws start NAME)",
             )
     if sound:
         yield ok("container_cgroups", f"{count} running, each in its user's own slice")

@@ -22,6 +22,19 @@ def test_one_holder_at_a_time_and_the_other_is_told_who(path: str) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("holder", "hint"),
+    [
+        ("svc server", "stop the service first: systemctl stop svc"),
+        ("svc admin restore", "run it again when that has ended"),
+    ],
+)
+def test_the_service_is_stopped_and_a_command_waited_for(path: str, holder: str, hint: str) -> None:
+    with hold(path, holder=holder), pytest.raises(DatabaseRefused) as refused, hold(path):
+        pass
+    assert refused.value.hint == hint
+
+
 def test_readers_share_and_exclude_the_writer(path: str) -> None:
     with (
         hold(path, exclusive=False),

@@ -64,6 +64,7 @@ def test_an_error_there_is_the_same_error_here(owner: Owner, needs_root: None) -
         ("svc env --all", True),
         (faults.RESTORE, True),
         ("use --global instead of root", True),
+        ("run it again when that has ended", True),
         ("use the browser, as a superuser", True),
         ("sudo svc admin update check   (again, when the source is there)", True),
         ("sudo svc admin restore /var/lib/svc/data/theirs.db", False),

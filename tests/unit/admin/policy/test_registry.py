@@ -30,6 +30,12 @@ def test_a_list_that_is_none(svc: Any, database: str, text: str, says: str, tmp_
     assert not (tmp_path / "state" / "registries.json").exists()
 
 
+def test_a_faulty_entry_is_named_once(svc: Any, database: str) -> None:
+    code, _, err = svc("registry", "set", "-", stdin=b'{"registries": [{"host": "no host"}]}')
+    assert code == 1
+    assert err.startswith("svc: registries item 1 host: ")
+
+
 def test_a_file_that_cannot_be_read(svc: Any, database: str, tmp_path: Path) -> None:
     code, _, err = svc("registry", "set", str(tmp_path / "missing"))
     assert code == 1 and "cannot be read" in err
