@@ -106,8 +106,11 @@ def _refuse_unsafe(path: str) -> None:
     trusted = {0} | ({service.uid} if service else set())
     directory = os.path.dirname(path)
     home = os.stat(directory)
+    # `migrate` lets the group of the app's accounts write in the directory, which nobody else has
+    is_shared = service is not None and home.st_gid == service.gid
+    others_write = home.st_mode & (0o002 if is_shared else 0o022)
     reason = ""
-    if home.st_uid not in trusted or home.st_mode & 0o022:
+    if home.st_uid not in trusted or others_write:
         reason = f"{directory} is writable by other users"
     elif os.path.lexists(path):
         status = os.lstat(path)

@@ -82,6 +82,18 @@ def test_the_services_own_file_is_trusted(here: Path, monkeypatch: pytest.Monkey
     assert location.database_path(settings()) == str(here / "svc.db")
 
 
+def test_the_services_own_directory_is_trusted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `svc admin migrate` makes it: its group writes there, which only the app's accounts have."""
+    plant_foreign(here)
+    os.chown(here, 65534, 65534)
+    here.chmod(0o2770)
+    monkeypatch.setattr(location, "service_owner", lambda: Owner(65534, 65534))
+    assert location.database_path(settings()) == str(here / "svc.db")
+    os.chown(here, 65534, 100)
+    with pytest.raises(DatabaseRefused, match="writable by other users"):
+        location.database_path(settings())
+
+
 def test_root_makes_no_database_where_others_write(here: Path) -> None:
     here.chmod(0o777)
     assert location.database_path(settings()) == str(here / "svc.db"), "saying the path is harmless"
