@@ -120,4 +120,4 @@ def test_db_may_stand_on_either_side(
 def test_wrong_usage_is_exit_code_2(argv: list[str], svc: Any) -> None:
     code, out, err = svc(*argv)
     assert (code, out) == (2, "")
-    assert err.startswith("svc: ")
+    assert err.startswith("svc: " if argv else "usage: svc admin ")

@@ -18,7 +18,7 @@ def test_a_finding_is_its_level() -> None:
 
 def test_the_enrolment_list_is_read_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "enrolled").write_text(
-        "ada 4001 user\nben 4002 administrator\nBad 4003 user\nzoe x user\n\nada 4001\n\xff 1 user\n"
+        "ada 4001 user\nben 4002 administrator\nb/d 4003 user\nzoe x user\n\nada 4001\n\xff 1 user\n"
     )
     assert list(read_enrolled(str(tmp_path))) == [
         Enrolled("ada", 4001),

@@ -34,7 +34,13 @@ def host(tmp_path: Path) -> Host:
         (tmp_path / f"etc/sub{kind}").write_text("ben:100000:65536\nnobody:165536:65536\n")
     (tmp_path / NOBODY.pw_dir.lstrip("/")).mkdir(parents=True)
     enrolled = [Enrolled("ben", 1), Enrolled("nobody", NOBODY.pw_uid)]
-    return Host(Settings(file={}), "", Owner(0, 0), str(tmp_path), enrolled=enrolled)
+    return Host(
+        Settings(environ={"SVC_DB": "/srv/svc.db"}, file={}),
+        "",
+        Owner(0, 0),
+        str(tmp_path),
+        enrolled=enrolled,
+    )
 
 
 def test_nothing_is_left_but_to_finish_the_row(host: Host) -> None:
