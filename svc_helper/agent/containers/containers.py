@@ -38,7 +38,6 @@ _NOT_MODIFIED = 304
 _LEFT_S = 1  # for the container itself, when its launchers have used up the grace period
 _ENDED = ("not_found", "not_running")
 _CALLER = ("cancelled", "timeout")  # nobody waits for this call any more
-_WORK_MODE = 0o755
 
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -370,7 +369,6 @@ def create_root(home: Home, name: str) -> None:
     if os.path.isdir(path):
         return
     try:
-        os.makedirs(path, exist_ok=True)
-        os.chmod(path, _WORK_MODE)  # the agent's umask is stricter than Podman's id mappings allow
+        os.makedirs(path, 0o700, exist_ok=True)  # as provisioning does
     except OSError:
         raise Failure("failed", f"the directory of the file root {name} cannot be created") from None

@@ -94,7 +94,7 @@ def test_a_file_root_is_mounted(user: User, image: str, agent: Agent) -> None:
         found = user.run(
             "stat", "-c", "%U %a", f"{user.home}/more/data", f"{user.home}/more/data/made"
         ).stdout
-        assert found.split() == [user.name, "755", user.name, "644"]
+        assert found.split() == [user.name, "700", user.name, "644"]
     finally:
         other.call("ctr.remove", id=ws)
         other.close()
@@ -119,7 +119,7 @@ def test_work_belongs_to_the_user_on_both_sides(agent: Agent, make: Make, user: 
     assert output(agent, ws, "sh", "-c", "echo hi > /work/from-container; stat -c %u /work") == "0\n"
     written = Path(user.home, "work", "from-container")
     assert (written.stat().st_uid, written.read_text()) == (user.uid, "hi\n")
-    assert oct(Path(user.home, "work").stat().st_mode & 0o777) == "0o755"
+    assert oct(Path(user.home, "work").stat().st_mode & 0o777) == "0o700"
 
 
 def test_run_as_maps_that_id_to_the_user(agent: Agent, make: Make, user: User) -> None:
