@@ -43,6 +43,7 @@ class Usage(NamedTuple):
     unique_bytes: int
     containers: int
     created_at: str | None
+    left_by_build: bool
 
 
 class Store(NamedTuple):
@@ -94,6 +95,7 @@ def _usage(row: dict[str, Any]) -> Usage:
         _count(row, "unique_bytes"),
         _count(row, "containers"),
         untrusted.find_text(row, "created_at", 40),
+        row.get("left_by_build") is True,
     )
 
 
@@ -217,6 +219,7 @@ def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
         "used_by": sorted(used := set(needs.workspaces.of(one)))[:NAMES_MAX],
         "newer_for": sorted(set(needs.upgrades.of(one)) - used)[:NAMES_MAX],
         "templates": templates.of(one),
+        "left_by_build": one.left_by_build,
         "containers": one.containers,
     }
 

@@ -200,6 +200,9 @@ class StoredImage(RemovedImage):
         fields.String(), metadata={"description": "names of workspaces that an upgrade would move to it"}
     )
     templates = fields.List(fields.Nested(TemplateOfImage))
+    left_by_build = fields.Boolean(
+        metadata={"description": "whether it is what a build left that failed or was cancelled"}
+    )
     containers = fields.Integer(metadata={"description": "created from it, also without svc"})
 
 

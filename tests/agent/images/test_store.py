@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,37 @@ def test_what_images_take_alone_and_together(
     assert (
         one["created_at"].endswith("Z") and one["digest"].startswith("sha256:") and len(one["image_id"]) == 64
     )
+
+
+def test_the_same_images_as_podman_lists(agent: Agent, user: User, family: tuple[str, str]) -> None:
+    """By the store's records: Podman's own list takes a second for a few builds of some steps."""
+    moved = f"FROM {family[0]}\\nENV A=1\\nRUN touch /a\\nENV B=2\\n"
+    user.run("sh", "-c", f"printf '{moved}' | podman build -q -t {family[1]} -")  # the former one has no name
+    for number in (1, 2):  # of one layer, and neither stands on the other
+        user.run(
+            "sh",
+            "-c",
+            f"printf 'FROM {family[0]}\\nENV N={number}\\n' | podman build -q -t localhost/tsa/n:1 -",
+        )
+    failing = f"FROM {family[0]}\\nRUN touch /a\\nENV C=3\\nRUN false\\n"
+    user.run("sh", "-c", f"! printf '{failing}' | podman build -q -t localhost/tsa/never:1 -")
+    listed = json.loads(user.podman("images", "--format=json").stdout)
+    rows = {row["image_id"]: row for row in agent.call("image.usage").data["images"]}
+    assert rows.keys() <= {row["Id"] for row in listed}
+    for one in listed:
+        if (row := rows.get(one["Id"])) is None:  # by its layers it is one that others stand on
+            assert not one.get("Names") and not one["Containers"]
+            continue
+        assert (row["names"], row["digest"], row["size_bytes"], row["containers"]) == (
+            one.get("Names") or [], one["Digest"], one["Size"], one["Containers"],
+        )  # fmt: skip
+        assert row["created_at"][:19] == one["CreatedAt"][:19]
+        assert not (row["names"] and row["left_by_build"])
+    newest = max((row for row in rows.values() if not row["names"]), key=lambda row: row["created_at"])
+    assert newest["left_by_build"]
+    former = [row for row in rows.values() if not row["names"] and not row["left_by_build"]]
+    assert former, "the image that had the name before was whole"
+    user.podman("rmi", "-f", "localhost/tsa/n:1")
 
 
 def test_a_copy_for_other_ids_is_its_images_own(

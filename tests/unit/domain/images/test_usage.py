@@ -277,6 +277,12 @@ def test_a_template_of_a_reference_with_a_digest_is_named_once(ada: Caller, far:
     assert (item["templates"], item["used_by"]) == ([{"id": pinned, "name": "pinned"}], ["lab"])
 
 
+def test_what_a_failed_build_left_is_named_as_such(ada: Caller, far: FarEnd) -> None:
+    stock(far, image(1, left_by_build=True), image(2), image(3, left_by_build="nonsense"))
+    items = {int(item["image_id"], 16): item["left_by_build"] for item in image_usage.overview(ada)["items"]}
+    assert items == {1: True, 2: False, 3: False}
+
+
 # --- one image -----------------------------------------------------------------------------
 
 SPARE = "f" * 12 + "0" * 52

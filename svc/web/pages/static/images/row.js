@@ -21,7 +21,7 @@ export function imageRow(entry, context) {
   const { words, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ') || (stored?.names.length === 0 ? 'left by a build or an earlier pull' : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ') || (stored?.left_by_build ? 'left by a build' : stored?.names.length === 0 ? 'of an earlier build or pull' : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
       ...(stored?.names.slice(1) ?? []).map(other => element('span', { class: 'muted small mono ref' }, other)))),
     cell('State', '', ...stateOfImage(entry)),
     cell('Needed by', 'small mono ref', needed.join(', ') || (stored?.containers ? `${stored.containers} container${stored.containers === 1 ? '' : 's'}` : '')),
