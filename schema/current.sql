@@ -261,7 +261,7 @@ CREATE TABLE users (
     password_hash TEXT,
     password_length INTEGER,
     created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL, password_closed INTEGER NOT NULL DEFAULT 0 CHECK (password_closed IN (0, 1)), failed_logins INTEGER NOT NULL DEFAULT 0, quota TEXT REFERENCES quotas (name),
+    updated_at TEXT NOT NULL, password_closed INTEGER NOT NULL DEFAULT 0 CHECK (password_closed IN (0, 1)), failed_logins INTEGER NOT NULL DEFAULT 0, quota TEXT REFERENCES quotas (name), image_bytes INTEGER,
     CHECK (uid IS NOT NULL OR provisioning <> 'ready')
 ) STRICT;
 

@@ -20,7 +20,7 @@ from svc.db.eventlog import acting
 from svc.db.faults import UNWRITABLE
 from svc.domain import audit, engine_hints, operations
 from svc.domain.accounts import users
-from svc.domain.images import build_secrets, builds, images, mapping, pulls
+from svc.domain.images import build_secrets, builds, images, mapping, pulls, usage
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
@@ -120,7 +120,9 @@ class Runner:
         caller = users.acting_for(taken["owner_id"], self.helper, taken["request_id"])
         report = Reporter(taken["id"])
         try:
-            return RUNS[taken["kind"]](caller, taken, report)
+            result = RUNS[taken["kind"]](caller, taken, report)
+            usage.look_again(caller)
+            return result
         finally:
             report.close()
 

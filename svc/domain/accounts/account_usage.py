@@ -8,17 +8,18 @@ from svc.db.connect import database
 from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.pages import Page
+from svc.domain.quotas.usage import IMAGE_BYTES
 
 KEYS = (
     "workspaces", "running", "gpus", "image_bytes", "templates", "sessions", "tokens", "last_login_at",
     "last_action_at",
 )  # fmt: skip
 
-_USAGE = """SELECT u.name,
+_USAGE = f"""SELECT u.name,
     (SELECT count(*) FROM workspaces WHERE owner_id = u.id),
     (SELECT count(*) FROM workspaces WHERE owner_id = u.id AND status IN ('starting', 'running', 'stopping')),
     (SELECT count(*) FROM gpu_leases l JOIN workspaces w ON w.id = l.workspace_id WHERE w.owner_id = u.id),
-    (SELECT coalesce(sum(size_bytes), 0) FROM images WHERE owner_id = u.id AND status = 'ready'),
+    {IMAGE_BYTES},
     (SELECT count(*) FROM templates WHERE coalesce(owner_id, 0) = +u.id AND u.id > 0),
     (SELECT count(*) FROM sessions WHERE user_id = u.id),
     (SELECT count(*) FROM tokens WHERE user_id = u.id AND ended_at IS NULL AND expires_at > ?),

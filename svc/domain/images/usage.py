@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from svc.db.connect import database
+from svc.db.connect import database, write
 from svc.domain import audit, operations, pages, untrusted
 from svc.domain.images import images, records
 from svc.domain.principal import Caller
@@ -67,7 +68,21 @@ def of_store(caller: Caller) -> Store:
     if total is None:  # an estimate: shared layers count once
         total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
     volumes = untrusted.find_capped(found, "unused_volumes") or 0
+    _remember_total(caller, max(0, total))
     return Store(usages, total, untrusted.get_capped(found, "free_bytes"), volumes)
+
+
+def look_again(caller: Caller) -> None:
+    """Read the store after a change, for the figures of its owner and of administrators."""
+    with suppress(SvcError):  # the next look has them
+        of_store(caller)
+
+
+def _remember_total(caller: Caller, total: int) -> None:
+    known = database.execute_sql("SELECT image_bytes FROM users WHERE id = ?", (caller.user_id,)).fetchone()
+    if known is not None and known[0] != total:  # the usual case costs no write
+        with write():
+            database.execute_sql("UPDATE users SET image_bytes = ? WHERE id = ?", (total, caller.user_id))
 
 
 def _require_distinct(usages: list[Usage]) -> None:
@@ -304,6 +319,7 @@ def remove(caller: Caller, ref: str) -> None:
         if one.image_id not in _texts(reply.get("removed")):
             raise Conflict(f"{name} has come into use meanwhile", hint="svc image overview")
         _forget(caller, [one])
+    look_again(caller)
 
 
 def _require_spare(caller: Caller, one: Usage, name: str) -> None:
@@ -356,6 +372,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     with audit.audited(caller, "image.delete", image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)
+        look_again(caller)
         if not untrusted.get_flag(gone, "removed"):
             name = template_rows.reference(caller.user_id, template.id)
             raise NotFound(

@@ -9,6 +9,10 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.quotas.quotas import Quota
 
+# Of the user u: before the first look the sum of all images, in which a shared layer counts for each.
+IMAGE_BYTES = """coalesce(u.image_bytes,
+    (SELECT coalesce(sum(size_bytes), 0) FROM images WHERE owner_id = u.id AND status = 'ready'))"""
+
 
 def me(caller: Caller) -> dict[str, Any]:
     """The caller's own usage and policy.
@@ -22,13 +26,12 @@ def me(caller: Caller) -> dict[str, Any]:
 def amounts(user_id: int, quota: Quota) -> dict[str, Any]:
     """{workspaces, running, gpus, cpu, memory_bytes, image_bytes} of a user, as the policy counts them.
 
-    The size of an image is from its row and includes layers shared with other images;
-    `svc image overview` queries the store itself.
+    The bytes of images are those of the last look at the store, as after each pull, build and removal.
     """
     used = quotas.used(user_id, quota)
-    images = database.execute_sql(
-        "SELECT coalesce(sum(size_bytes), 0) FROM images WHERE owner_id = ? AND status = 'ready'", (user_id,)
-    ).fetchone()[0]
+    images = database.execute_sql(f"SELECT {IMAGE_BYTES} FROM users u WHERE u.id = ?", (user_id,)).fetchone()[
+        0
+    ]
     return used._asdict() | {"cpu": quotas.cores(used.cpu), "image_bytes": images}
 
 

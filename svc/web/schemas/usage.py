@@ -24,7 +24,7 @@ class Amounts(Schema):
     cpu = fields.Float(metadata={"description": "cores of running workspaces"})
     memory_bytes = fields.Integer(metadata={"description": "of running workspaces"})
     image_bytes = fields.Integer(
-        metadata={"description": "at the last check; shared layers count for each image"}
+        metadata={"description": "together, when the store was last read; shared layers count once"}
     )
 
 

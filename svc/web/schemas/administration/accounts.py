@@ -15,7 +15,7 @@ class AccountUsage(User):
     running = fields.Integer(metadata={"description": "starting, running or stopping"})
     gpus = fields.Integer(metadata={"description": "leased"})
     image_bytes = fields.Integer(
-        metadata={"description": "of its images; layers that they share count each time"}
+        metadata={"description": "of its images together, when the store was last read"}
     )
     templates = fields.Integer(metadata={"description": "private ones"})
     sessions = fields.Integer()

@@ -10,12 +10,14 @@ from unit.serving import DIGEST, IMAGE, FarEnd, make_template, make_workspace
 
 from svc import errors
 from svc.db.connect import database
+from svc.domain.accounts import account_usage
 from svc.domain.images import images
 from svc.domain.images import records as image_records
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
+from svc.domain.quotas import usage as quota_usage
 
 DOCKERFILE = "FROM registry.example/debian:12\n"
 
@@ -281,6 +283,25 @@ def test_what_a_failed_build_left_is_named_as_such(ada: Caller, far: FarEnd) -> 
     stock(far, image(1, left_by_build=True), image(2), image(3, left_by_build="nonsense"))
     items = {int(item["image_id"], 16): item["left_by_build"] for item in image_usage.overview(ada)["items"]}
     assert items == {1: True, 2: False, 3: False}
+
+
+def test_a_layer_that_images_share_counts_once_in_what_they_take(
+    ada: Caller, far: FarEnd, template: str
+) -> None:
+    """The number of the owner and of administrators is the one that the quota counts."""
+    for number in (1, 2):
+        images.remember(ada, f"registry.example/x:{number}", "ready", digest=DIGEST, size=1000)
+    stock(far, image(1, "registry.example/x:1"), image(2, "registry.example/x:2"))
+
+    def told() -> tuple[int, int]:
+        (account,) = account_usage.page_of(Page(q=ada.name))["items"]
+        return quota_usage.me(ada)["image_bytes"], account["image_bytes"]
+
+    assert told() == (2000, 2000), "before the first look"
+    image_usage.overview(ada)
+    assert told() == (1600, 1600)
+    image_usage.prune(ada)
+    assert told() == (0, 0)
 
 
 # --- one image -----------------------------------------------------------------------------
