@@ -121,7 +121,7 @@ class Runner:
         report = Reporter(taken["id"])
         try:
             result = RUNS[taken["kind"]](caller, taken, report)
-            usage.look_again(caller)
+            usage.read_again(caller)
             return result
         finally:
             report.close()

@@ -72,7 +72,7 @@ def of_store(caller: Caller) -> Store:
     return Store(usages, total, untrusted.get_capped(found, "free_bytes"), volumes)
 
 
-def look_again(caller: Caller) -> None:
+def read_again(caller: Caller) -> None:
     """Read the store after a change, for the figures of its owner and of administrators."""
     with suppress(SvcError):  # the next look has them
         of_store(caller)
@@ -319,7 +319,7 @@ def remove(caller: Caller, ref: str) -> None:
         if one.image_id not in _texts(reply.get("removed")):
             raise Conflict(f"{name} has come into use meanwhile", hint="svc image overview")
         _forget(caller, [one])
-    look_again(caller)
+    read_again(caller)
 
 
 def _require_spare(caller: Caller, one: Usage, name: str) -> None:
@@ -372,7 +372,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     with audit.audited(caller, "image.delete", image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)
-        look_again(caller)
+        read_again(caller)
         if not untrusted.get_flag(gone, "removed"):
             name = template_rows.reference(caller.user_id, template.id)
             raise NotFound(
