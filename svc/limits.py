@@ -71,6 +71,7 @@ STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 STATS_SAMPLE_MS = 100
 PROCESSES_MAX = 50  # processes of a workspace in one snapshot
 PORTS_PER_WORKSPACE = 32
+PORTS_SHARE = 4  # a user has the fourth part of SVC_PORT_RANGE, or one workspace's if the half has as many
 IDLE_MINUTES_MIN, IDLE_MINUTES_MAX = 10, 7 * 24 * 60  # of a template's idle policy
 IDLE_EXTEND_HOURS_MAX = 72  # from the time of the owner's request
 IDLE_CPU_PERCENT = 2.0  # of one core: below it a workspace counts as idle

@@ -73,7 +73,12 @@ class Actor(NamedTuple):
 
 
 def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -> None:
-    """Add one row for a caller, as part of the transaction in progress if there is one."""
+    """Add one row for a caller, as part of the transaction in progress if there is one.
+
+    Raises TooManyRequests for a change of a caller whose changes have added too much.
+    """
+    if outcome == "ok":
+        _require_allowance(caller, action)
     _add(caller, action, target, outcome, None, detail)
 
 
@@ -105,6 +110,9 @@ def append(
     with write():
         subject = subject or audit_subjects.find(action, target)
         document = _document(audit_subjects.detail_of(subject, actor.user_id, detail))
+        if actor.user_id is not None:
+            size = audit_budget.ROW_BYTES + len(document) + sum(map(len, texts))
+            _allowance(action).note(actor.user_id, size)
         row_id, before = newest()
         values = (row_id + 1, now(), actor.user_id, *texts, document)
         database.execute_sql(
@@ -161,10 +169,16 @@ def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator
     """Add a row before the block and one with the outcome after; yields a dict for the latter's detail.
 
     Reading calls beyond the caller's budget are counted instead. Raises TooManyRequests
-    for a caller whose changing calls are refused again and again.
+    for a caller whose changing calls are refused again and again, or have added too much.
     """
     with giving_back(caller) if action in audit_budget.GIVES_BACK else nullcontext():
-        yield from _audited(caller, action, target, detail)
+        yield from _audited(caller, action, target, detail, reads=action in audit_budget.READS)
+
+
+@contextmanager
+def changing_nothing(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
+    """As audited(), for a call that finds everything as it should become: by the budget of reading calls."""
+    yield from _audited(caller, action, target, detail, reads=True)
 
 
 def is_recorded(rid: str) -> bool:
@@ -172,11 +186,13 @@ def is_recorded(rid: str) -> bool:
     return getattr(_newest, "rid", "") == rid
 
 
-def _audited(caller: Caller, action: str, target: str, detail: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _audited(
+    caller: Caller, action: str, target: str, detail: Mapping[str, Any], *, reads: bool
+) -> Iterator[dict[str, Any]]:
     _newest.rid = caller.rid
-    reads = action in audit_budget.READS
     if not reads:
         _require_few_refusals(caller, action, target)
+        _require_allowance(caller, action)
     only_counted = reads and (audit_budget.is_spent(caller.user_id) or reserve.is_full(database.path))
     with nullcontext(0) if only_counted else numbers.holding() as work:
         subject = (
@@ -230,6 +246,20 @@ def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
         )
 
 
+def _allowance(action: str) -> audit_budget.Allowance:
+    return uploads if action in audit_budget.UPLOADS else changes
+
+
+def _require_allowance(caller: Caller, action: str) -> None:
+    """Raise TooManyRequests for a caller whose changes have added too much to the audit."""
+    if caller.kind == "worker" or action in audit_budget.UNBOUNDED:
+        return
+    if wait_s := _allowance(action).wait_s(caller.user_id):
+        raise TooManyRequests(
+            "you make changes faster than the audit may grow; wait before the next one", retry_after_s=wait_s
+        )
+
+
 def _end(
     caller: Caller,
     action: str,
@@ -254,6 +284,8 @@ def _end(
 _newest = threading.local()
 counts = Counts()
 refusals = Recent(audit_budget.REFUSALS)
+changes = audit_budget.Allowance(audit_budget.BYTES_OF_CHANGES)
+uploads = audit_budget.Allowance(audit_budget.BYTES_OF_UPLOADS)
 uses_of_reserve = Recent(audit_budget.CALLS_WHEN_FULL)
 
 

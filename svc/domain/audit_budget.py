@@ -26,6 +26,15 @@ READS = frozenset({"fs.roots", "fs.list", "fs.read", "fs.download", "fs.archive"
 # Refused calls of one user in PERIOD_S that would have changed something. Further ones are refused at once.
 REFUSALS = 600
 NEVER_REFUSED = frozenset({"workspace.stop", "workspace.delete"})
+# Bytes of rows that a user's changing calls may add through one listener: so many at once, and as many again
+# in an hour. Whoever goes on gets 429 with the seconds until the next call, about one.
+BYTES_OF_CHANGES = 2_500_000
+BYTES_OF_UPLOADS = 16_000_000  # each of which makes a file: a folder may have ten thousand
+UPLOADS = frozenset({"fs.upload", "fs.mkdir"})
+HOUR_S = 3600.0
+ROW_BYTES = 250  # of the database, besides the texts of a row
+ENDS_ACCESS = frozenset({"auth.logout", "auth.session_end", "auth.password", "token.revoke"})
+UNBOUNDED = NEVER_REFUSED | ENDS_ACCESS
 # What makes room or ends something: with the database's disk full it is possible by the reserve of that disk
 # (svc/db/reserve.py), CALLS_WHEN_FULL of one user in PERIOD_S, so that nobody uses the reserve up.
 GIVES_BACK = NEVER_REFUSED | {
@@ -150,3 +159,27 @@ class Recent:
             return 0
         left_s = PERIOD_S - (time.monotonic() - times[0])
         return int(left_s) + 1 if left_s > 0 else 0
+
+
+class Allowance:
+    """Bytes of each user in this process: `most` at once, and as many again in an hour."""
+
+    def __init__(self, most: int) -> None:
+        self.lock = threading.Lock()
+        self.most = most
+        self.left: dict[int, tuple[float, float]] = {}  # by user: the bytes, and the time when they were left
+
+    def note(self, user_id: int, size: int) -> None:
+        """So many more are used, also when none were left: a call that has begun ends."""
+        with self.lock:
+            self.left[user_id] = self._left(user_id) - size, time.monotonic()
+
+    def wait_s(self, user_id: int) -> int:
+        """Whole seconds until a user may make the next call; 0 if now."""
+        with self.lock:
+            missing = -self._left(user_id)
+        return int(missing * HOUR_S / self.most) + 1 if missing >= 0 else 0
+
+    def _left(self, user_id: int) -> float:
+        left, at = self.left.get(user_id, (self.most, 0.0))
+        return min(self.most, left + (time.monotonic() - at) * self.most / HOUR_S)

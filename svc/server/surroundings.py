@@ -32,10 +32,24 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def enter(settings: Settings) -> None:
     """In a forked child of the supervisor, still as root: leave the host's namespaces."""
+    _forgo_preference()
     _attempt("network namespace", lambda: _unshare(CLONE_NEWNET))
     _attempt("IPC namespace", lambda: _unshare(CLONE_NEWIPC))
     if _attempt("mount namespace", lambda: _unshare(CLONE_NEWNS)):
         _attempt("mounts", lambda: _mount_all(settings))
+
+
+def _forgo_preference(path: str = "/proc/self/oom_score_adj") -> None:
+    """What clients send fills the app's memory: it is no more worth than their own programs.
+
+    OOMScoreAdjust= of the unit is for the supervisor and the helper. Written by root, it is also the least
+    that the app can set itself.
+    """
+    with contextlib.suppress(OSError):
+        with open(path, encoding="ascii") as file:
+            score = int(file.read())
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(max(score, 0)))
 
 
 def _attempt(what: str, act: Callable[[], None]) -> bool:

@@ -159,7 +159,7 @@ def require(access: Access, listener: str, identify: Callable[[], Caller | None]
     """Apply a rule to the current request; returns the caller, None where anyone may call."""
     if listener == UNIX and UNIX not in access.listeners:
         raise NotAllowedOnSocket(
-            "logins and password changes are not taken on the host socket, which needs no password",
+            "this belongs to logins with a password; the host socket needs none, since it knows its caller",
             hint="svc whoami",
         )
     if access.who == ANYONE:

@@ -28,6 +28,7 @@ from svc.tls.certificates import Certificate
 from svc.web.app import begin
 from svc.web.gunicorn_worker.clients import SocketOwners, Uids
 from svc.web.gunicorn_worker.fair_worker import FairThreads, serve_alone
+from svc.web.gunicorn_worker.malformed import FIELD_MAX
 
 # Forward secrecy and authenticated encryption alone, as all suites of TLS 1.3 (which this does not select)
 TLS12_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20:@SECLEVEL=2"
@@ -100,7 +101,7 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
         "header_map": "drop",
         "limit_request_line": 8190,
         "limit_request_fields": 100,
-        "limit_request_field_size": 8190,
+        "limit_request_field_size": FIELD_MAX,
         "post_worker_init": lambda _worker: ready(),
     }
     if listener.certificate:

@@ -39,7 +39,7 @@ from svc.errors import (
     ValidationFailed,
     WorkspaceNotRunning,
 )
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORTS_PER_WORKSPACE
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORTS_PER_WORKSPACE, PORTS_SHARE
 from svc.log import log
 
 LOOPBACK = "127.0.0.1"
@@ -173,6 +173,7 @@ def _find(workspace_id: str, name: str) -> Port | None:
 
 def _insert(workspace_id: str, port: dict[str, Any]) -> Port:
     definition = {key: port[key] for key in parts.PORT_DEFAULTS}
+    _require_share(workspace_id)
     host_port = _free_port(f"{workspace_id}/{port['name']}")
     row = Port(port["name"], host_port, host_port, ACCESS_OWNER).defined(definition)
     database.execute_sql(
@@ -181,6 +182,24 @@ def _insert(workspace_id: str, port: dict[str, Any]) -> Port:
         (workspace_id, *row, now()),
     )
     return row
+
+
+def _require_share(workspace_id: str) -> None:
+    """Raise Conflict when the owner has as many host ports as one user may have; as _free_port."""
+    first, last = configuration.current.port_range
+    count = last - first + 1
+    share = max(count // PORTS_SHARE, min(PORTS_PER_WORKSPACE, count // 2), 1)
+    rows = database.execute_sql(
+        "SELECT w.name, count(*) FROM ports p JOIN workspaces w ON w.id = p.workspace_id WHERE w.owner_id ="
+        " (SELECT owner_id FROM workspaces WHERE id = ?) GROUP BY w.id ORDER BY 2 DESC",
+        (workspace_id,),
+    ).fetchall()
+    if sum(row[1] for row in rows) >= share:
+        raise Conflict(
+            f"you have {share} host ports, the most that one user may have of {first} to {last}",
+            hint=f"svc ws ports {rows[0][0]}",
+            details={"limit": share},
+        )
 
 
 def _update(workspace_id: str, row: Port) -> None:

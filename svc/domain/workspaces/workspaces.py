@@ -243,6 +243,9 @@ def rename(caller: Caller, ref: str, name: str, *, expected: Expected = None) ->
     with names.taking("workspace", name):
         workspace = states.find(caller, ref)
         require_version(workspace, expected)
+        if name == workspace.name:
+            with audit.changing_nothing(caller, "workspace.rename", workspace.id):
+                return records.one(workspace.id)
         states.set_columns(workspace, name=name, updated_at=now())
         audit.add(caller, "workspace.rename", workspace.id, "ok", before=workspace.name, name=name)
     return records.one(workspace.id)
@@ -322,8 +325,10 @@ def stop(
     if since and workspace.status_since != since:
         return records.one(workspace.id)
     reason = reason or _stop_reason(caller, workspace)
-    with audit.audited(caller, "workspace.stop", workspace.id, owner=workspace.owner):
-        if workspace.status != "stopped" or calls.runs_unseen(caller, workspace):
+    stops = workspace.status != "stopped" or calls.runs_unseen(caller, workspace)
+    recorded = audit.audited if stops else audit.changing_nothing
+    with recorded(caller, "workspace.stop", workspace.id, owner=workspace.owner):
+        if stops:
             transitions.stop(caller, workspace, reason, grace_s)
     return records.one(workspace.id)
 

@@ -21,7 +21,7 @@ from svc.errors import NotFound, SvcError
 from svc.helper.helper import Helper
 from svc.tls.public_chain import PublicChain
 from svc.version import API_VERSION, commit, release
-from svc.web import outputs
+from svc.web import inputs, outputs
 from svc.web.access import ACCOUNT, ANYONE, Access, route
 from svc.web.schemas.service import Health, Version
 
@@ -75,8 +75,8 @@ _ping = _Kept(PING_KEPT_S)
 _probe = _Kept(PROBE_KEPT_S)
 
 
-@route(blueprint, "GET", "/health", Access(ANYONE, pat=True), answer=Health())
-def health(_caller: Caller | None) -> Response:
+@route(blueprint, "GET", "/health", Access(ANYONE, pat=True), query=inputs.ANYTHING, answer=Health())
+def health(_caller: Caller | None, query: dict[str, Any]) -> Response:
     """Whether the service works; 503 and the error when it does not.
 
     It works with a lapsed licence too: that is a notice, and the status stays ok.

@@ -22,6 +22,7 @@ from gunicorn.workers import gthread
 
 from svc.limits import BODY_GRACE_S, HEAD_MAX, IDLE_S, READING_S, SMALL_BODY_MAX
 from svc.web.gunicorn_worker.detach import Detached
+from svc.web.gunicorn_worker.malformed import PlainHttp
 from svc.web.gunicorn_worker.shares import Share
 from svc.web.gunicorn_worker.tls_reads import bounded
 
@@ -29,6 +30,7 @@ PART = 8192  # bytes of one read, as gunicorn's own
 END_OF_HEAD = b"\r\n\r\n"
 # How the body comes. The parser decides what is well-formed; this only says what to wait for.
 OF_BODY = re.compile(rb"\r\n(?:(content-length)|transfer-encoding|expect):[ \t]*([0-9]{0,12})", re.IGNORECASE)
+PLAIN = re.compile(rb"[A-Z]{3,7} [/*]")  # the begin of a request, and of no record of TLS
 STOPPING_S = 1.0  # for the rest of a head, once the worker stops
 LINGER_S = 2.0  # after the response, for the client to close first
 LINGER_MAX = 64 * 1024  # bytes that are thrown away meanwhile
@@ -111,10 +113,14 @@ class Connection(gthread.TConn):
             raise
 
     def _require_first_byte(self) -> None:
-        """A silent connection costs no TLS state."""
-        if not self.sock.recv(1, socket.MSG_PEEK):
+        """A silent connection costs no TLS state, and one that speaks HTTP gets none."""
+        first = self.sock.recv(PART, socket.MSG_PEEK)
+        if not first:
             raise Ended
         self.began_at = time.monotonic()
+        if PLAIN.match(first):
+            self.head, self.problem = bytearray(first), PlainHttp()
+            raise self.problem
 
     def _read_head(self) -> int:
         searched = 0

@@ -17,6 +17,7 @@ import resource
 import socket
 import ssl
 import struct
+import threading
 import time
 import traceback
 from collections import Counter
@@ -41,6 +42,7 @@ from svc.web.gunicorn_worker.thread_pool import IDLE_S, ThreadPool
 from svc.web.gunicorn_worker.tls_context import TlsContext
 
 _GONE = (ssl.SSLEOFError, ssl.SSLZeroReturnError)  # the client has closed the connection
+_serving = threading.local()  # `head`: of the request that this thread serves
 ACCEPTED_AT_ONCE = 64  # connections; then others' events have their turn
 TURN_S = 0.01  # for the events of one look at the poller; the clients with the fewest connections come first
 TICK_S = 0.25  # between two looks for connections that take too long
@@ -152,6 +154,9 @@ class FairThreads(gthread.ThreadWorker):
         """Go on with a connection that no thread serves, as far as its bytes go."""
         try:
             events = conn.throw_away() if conn.is_ending else conn.advance(self.tls)
+        except malformed.PlainHttp as error:
+            self._refuse_plain(conn, error)
+            return
         except (OSError, ValueError, Ended) as error:
             if isinstance(error, ssl.SSLError) and not isinstance(error, _GONE):
                 self.handle_error(None, None, conn.client, error)
@@ -161,6 +166,17 @@ class FairThreads(gthread.ThreadWorker):
             self._await_thread(conn)
         else:
             self._watch(conn, events)
+
+    def _refuse_plain(self, conn: Connection, error: malformed.PlainHttp) -> None:
+        """Say where HTTPS is; the answer fits the empty buffer of the connection."""
+        _serving.head = bytes(conn.head)
+        self.handle_error(None, conn.sock, conn.client, error)
+        try:
+            conn.begin_to_end()
+        except OSError:
+            self._close(conn)
+        else:
+            self._watch(conn, READ)
 
     def _await_thread(self, conn: Connection) -> None:
         self._watch(conn, NOTHING)
@@ -292,6 +308,7 @@ class FairThreads(gthread.ThreadWorker):
     def handle(self, conn: Connection) -> Any:
         """Serve the request whose head has arrived."""
         conn.sock.setblocking(True)
+        _serving.head = bytes(conn.head)
         if conn.problem is not None:
             _limit_sending(conn.sock)
             self.handle_error(None, conn.sock, conn.client, conn.problem)
@@ -342,13 +359,15 @@ class FairThreads(gthread.ThreadWorker):
         The log gets nothing of what was sent: it may be a password in the wrong place.
         """
         status, rid = malformed.status_of(exc), new_request_id()
+        head = getattr(_serving, "head", b"")
+        message = malformed.message_of(exc, head)
         facts = {"status": status, "error": type(exc).__name__, "address": addr[0] if addr else ""}
         if status == http.HTTPStatus.INTERNAL_SERVER_ERROR:
             facts["trace"] = "".join(traceback.format_tb(exc.__traceback__))
         self.lines.write("warning" if status < 500 else "error", rid=rid, **facts)
         if client is not None:
             with contextlib.suppress(OSError):
-                client.sendall(malformed.response(status, rid))
+                client.sendall(malformed.response(status, rid, message, head))
 
 
 def serve_alone(application: Any, listening: socket.socket, beat: Callable[[], None]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -194,3 +196,39 @@ def test_nobody_uses_the_reserve_up(ada: Caller, bob: Caller, full_disk: None) -
     assert 55 <= (caught.value.retry_after_s or 0) <= 61
     with audit.audited(bob, "workspace.stop", "ws-2"):
         pass
+
+
+def test_changes_may_add_so_many_bytes(ada: Caller, bob: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves of long names to and fro added 328 KB a second, 1.2 GB in an hour."""
+    clock = [5000.0]
+    monkeypatch.setattr(audit_budget.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(audit, "changes", audit_budget.Allowance(100_000))
+    before, moved = size_of_database(), 0
+    for _ in range(600):
+        clock[0] += 6  # an hour in all
+        with suppress(TooManyRequests):
+            while moved < 10_000:
+                with audit.audited(ada, "fs.move", "work/" + "a" * 200, to="work/" + "b" * 200):
+                    moved += 1
+    assert moved > 150
+    assert size_of_database() - before < 250_000
+    with pytest.raises(TooManyRequests) as refused:
+        audit.add(ada, "workspace.rename", "ws-1", "ok")
+    assert 1 <= refused.value.retry_after_s <= 60
+    audit.add(ada, "auth.logout", "ada", "ok")
+    with audit.audited(ada, "workspace.stop", "ws-1"), audit.audited(ada, "fs.upload", "work/a"):
+        pass
+    with audit.audited(bob, "fs.move", "work/a"):
+        pass
+
+
+def size_of_database() -> int:
+    database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return os.path.getsize(database.path)
+
+
+def test_what_changes_nothing_is_counted_beyond_the_budget(ada: Caller, budget: int) -> None:
+    for _ in range(50):
+        with audit.changing_nothing(ada, "workspace.stop", "ws-1"):
+            pass
+    assert len(rows("workspace.stop")) == budget

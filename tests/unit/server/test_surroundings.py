@@ -120,3 +120,14 @@ def test_what_the_kernel_refuses_is_logged_and_no_more(
     with surroundings.process_namespace() as is_own:
         assert not is_own
     assert capfd.readouterr().err.count("cannot be its own") == 4
+
+
+@pytest.mark.parametrize(("of_the_unit", "of_the_app"), [("-500\n", "0"), ("0\n", "0"), ("300\n", "300")])
+def test_the_app_gives_up_what_the_unit_has_over_others(
+    tmp_path: Path, of_the_unit: str, of_the_app: str
+) -> None:
+    """OOMScoreAdjust=-500 was the app's too: others were killed first, for memory that it took."""
+    file = tmp_path / "oom_score_adj"
+    file.write_text(of_the_unit)
+    surroundings._forgo_preference(str(file))
+    assert file.read_text().strip() == of_the_app

@@ -70,6 +70,11 @@ def test_bad_queries(listeners: Any, query: str) -> None:
     checked(listeners.ask("ada", "GET", f"/api/workspaces?{query}"), 422, "validation_failed")
 
 
+def test_the_health_takes_any_query(listeners: Any) -> None:
+    """Monitors add one against caches."""
+    assert listeners.ask(None, "GET", "/api/health?x=1&x=2").status_code == 200
+
+
 def test_a_query_where_none_is_taken(listeners: Any, lab: str) -> None:
     checked(listeners.ask("ada", "GET", "/api/users/me?x=1"), 422, "validation_failed")
     checked(

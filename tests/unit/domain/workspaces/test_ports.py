@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from unit.configuring import configured
-from unit.serving import FarEnd, make_workspace
+from unit.serving import FarEnd, caller_of, make_user, make_workspace
 
 from svc import errors, limits
 from svc.db.connect import close_database, database, write
@@ -97,7 +97,7 @@ def test_the_ports_of_a_template_and_of_a_request() -> None:
 def test_every_host_port_is_given_once_until_none_is_left(
     ada: Caller, far: FarEnd, template: str, stopped: str
 ) -> None:
-    other = make_workspace(ada.user_id, template, "other")
+    other = make_workspace(make_user("bob", 2002).id, template, "other")
     supplied = set()
     for number in range(LAST - FIRST + 1):
         with write():
@@ -106,15 +106,43 @@ def test_every_host_port_is_given_once_until_none_is_left(
     for whose in (stopped, other):
         supplied |= {row.host_port for row in ports.rows_of(whose)}
     assert supplied == set(range(FIRST, LAST + 1))
-    third = make_workspace(ada.user_id, template, "third")
+    cara = caller_of(make_user("cara", 2003), far)
+    third = make_workspace(cara.user_id, template, "third")
     with pytest.raises(errors.PortUnavailable) as caught:
-        ports.add(ada, "third", "web", 80)
+        ports.add(cara, "third", "web", 80)
     assert "SVC_PORT_RANGE" in caught.value.hint
     assert ports.rows_of(third) == []
 
 
-def test_a_port_on_which_something_listens_is_left_alone(stopped: str) -> None:
+@pytest.mark.parametrize(("count", "share"), [(2, 1), (10, 5), (50, 25), (100, 32), (4001, 1000)])
+def test_no_user_has_more_than_a_share(
+    ada: Caller, far: FarEnd, template: str, stopped: str, count: int, share: int
+) -> None:
+    """One user took all 100 ports of a range, 32 for each of four workspaces."""
+    configured(port_range=(FIRST, FIRST + count - 1))
+    other = make_workspace(ada.user_id, template, "other")
+    rows = [(stopped if number % 2 else other, f"p{number}", FIRST + number) for number in range(share - 1)]
+    database.execute_sql("DELETE FROM ports")
+    for row in rows:
+        database.execute_sql(
+            "INSERT INTO ports (workspace_id, name, container_port, host_port, access, kind, follows,"
+            " created_at) VALUES (?, ?, 1, ?, 'owner', 'http', 0, '')",
+            row,
+        )
+    with write():
+        ports.adopt(stopped, [port("last", 1)])
+    with pytest.raises(errors.Conflict, match=f"you have {share} host ports, the most") as caught:
+        ports.adopt(other, [port("more", 1)])
+    assert caught.value.hint.startswith("svc ws ports ")
+    with write():
+        ports.adopt(make_workspace(make_user("bob", 2002).id, template, "bobs"), [port("web", 1)])
+
+
+def test_a_port_on_which_something_listens_is_left_alone(
+    stopped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     configured(port_range=(FIRST, FIRST + 1))
+    monkeypatch.setattr(ports, "PORTS_SHARE", 1)
     with (
         socket.create_server(("", FIRST)) if stopped else listener(FIRST),
         write(),
@@ -125,7 +153,10 @@ def test_a_port_on_which_something_listens_is_left_alone(stopped: str) -> None:
             ports.adopt(stopped, [port("api", 80)])
 
 
-def test_many_at_once_never_get_the_same(ada: Caller, far: FarEnd, template: str) -> None:
+def test_many_at_once_never_get_the_same(
+    ada: Caller, far: FarEnd, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "PORTS_SHARE", 1)
     names = [f"w{number}" for number in range(8)]
     for name in names:
         make_workspace(ada.user_id, template, name)
@@ -223,6 +254,7 @@ def test_add_to_a_stopped_one_is_a_row(ada: Caller, far: FarEnd, stopped: str) -
 
 
 def test_a_name_twice_and_one_too_many(ada: Caller, far: FarEnd, lab: str) -> None:
+    configured(port_range=(FIRST, FIRST + 2 * limits.PORTS_PER_WORKSPACE))
     ports.add(ada, "lab", "web", 8000)
     with pytest.raises(errors.NameTaken) as caught:
         ports.add(ada, "lab", "web", 8001)

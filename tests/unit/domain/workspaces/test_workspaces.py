@@ -9,6 +9,7 @@ from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_templat
 
 from svc import errors
 from svc.db.connect import close_database, database, write
+from svc.domain import audit_budget
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.workspaces import records, workspaces
@@ -354,6 +355,19 @@ def test_stop_of_a_stopped_one_succeeds(ada: Caller, far: FarEnd, template: str)
     make_workspace(ada.user_id, template)
     assert workspaces.stop(ada, "lab")["status"] == "stopped"
     assert far.verbs() == []
+    assert audit() == [("workspace.stop", "begun"), ("workspace.stop", "ok")]
+
+
+def test_what_is_so_already_is_counted_beyond_the_budget(
+    ada: Caller, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stops of a stopped one added 25 KB a second to the audit, renames to the same name 76."""
+    make_workspace(ada.user_id, template)
+    monkeypatch.setattr(audit_budget, "AUDIT_ROWS", 4)
+    for _ in range(6):
+        workspaces.stop(ada, "lab")
+        workspaces.rename(ada, "lab", "lab")
+    assert len(audit()) == 4
 
 
 def test_stop_of_one_that_was_started_behind_our_back(ada: Caller, far: FarEnd, template: str) -> None:

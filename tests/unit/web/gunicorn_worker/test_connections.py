@@ -245,6 +245,23 @@ def test_a_body_in_pieces_is_read_whole(connect: Connect) -> None:
     assert b"not_allowed_on_socket" in found or b"surprise" in found
 
 
+def test_plain_http_on_the_port_of_https_is_answered(tmp_path: Path, socket_folder: Path) -> None:  # noqa: F811
+    """It was reset without a word."""
+    with shared_listeners(tmp_path, socket_folder, waits(LONG_S)) as shared:
+        server = opened("tls", shared)
+        for accept, kind in (("text/html", b"text/html"), ("*/*", b"application/json")):
+            with connection(server) as sock:
+                sock.sendall(f"GET /x HTTP/1.1\r\nHost: lab.example:99\r\nAccept: {accept}\r\n\r\n".encode())
+                found = answer(sock)
+            assert found.startswith(b"HTTP/1.1 400 ")
+            assert b"Content-Type: " + kind in found
+            assert b"https://lab.example:99/" in found
+        with connecting(server) as connect:
+            sock = connect()
+            sock.sendall(GET)
+            assert answer(sock).startswith(b"HTTP/1.1 200")
+
+
 def test_silent_connections_are_taken_from_the_queue(server: Served, connect: Connect) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(300):
