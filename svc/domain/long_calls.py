@@ -2,12 +2,13 @@
 
 One count for each listener's process, limited per user, per address and in total:
 exec, transfers and archives. Streams and terminals use no thread, and have a count of their own.
+What only computes for a while has turns: one of each user at a time.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +22,7 @@ RETRY_AFTER_S = 5
 _lock = threading.Lock()
 _running: Counter[int] = Counter()
 _of_address: Counter[str] = Counter()
+_turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
 
 @contextmanager
@@ -48,3 +50,12 @@ def counted(caller: Caller) -> Iterator[None]:
                 del _running[caller.user_id]
             if not _of_address[client]:
                 del _of_address[client]
+
+
+def turn(caller: Caller) -> threading.Lock:
+    """To be held while a large reply is checked: one thread of a user computes, whoever else waits for 5 ms.
+
+    Each of sixteen threads that compute has the interpreter for 5 ms before the next request of others.
+    """
+    with _lock:
+        return _turns[caller.user_id]

@@ -27,6 +27,7 @@ CODES = {
     "database": "The database opens, has the whole schema of this program, its newest rows, and no damage.",
     "accounts": "No account is left by a creation or deletion that was cut short.",
     "root_password": "The superuser `root` has a service password.",
+    "audit_growth": "The audit has not grown by 100,000 rows since yesterday.",
     "database_disk": "The database's disk has room, works, and has shown no damage.",
     "audit_chain": "The audit's rows are those that were written, and go on from the last run's.",
     "backups": "The newest complete snapshot in SVC_BACKUP_DIR is at most 48 hours old.",

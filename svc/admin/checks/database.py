@@ -14,13 +14,14 @@ from svc.admin.command import for_database, require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.db import check, restoring
 from svc.db.faults import RESTORE
-from svc.db.ids import now
+from svc.db.ids import after, now
 from svc.db.owner import RUN_S, run_as
 from svc.errors import DatabaseDamaged, SvcError
 from svc.limits import USER_NAME
 
 DISK = "database_disk"
 MIB = 1024 * 1024
+GROWTH_MAX = 100_000  # rows of the audit since yesterday: some 60 MB, which only an archive takes away
 ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
 
 
@@ -49,9 +50,35 @@ def database(host: Host) -> Iterator[Finding]:
         command = f"{'delete' if is_leaving else 'create'}-user {name}"
         command = command if re.fullmatch(USER_NAME, name) else "list-users"
         yield warn("accounts", f"{name} is {status}: {note}", for_database(command, host.settings))
+    yield from _growth(host, *found["grown"])
     if not found["root_password"]:
         remedy = for_database("set-password root", host.settings)
         yield warn("root_password", "the superuser root has no service password", remedy)
+
+
+def _growth(host: Host, rows: int, most: int, untrusted_name: str, since: str) -> Iterator[Finding]:
+    """A warning when the audit has grown by more than a usual use of the service makes."""
+    if rows > GROWTH_MAX:
+        name = untrusted_name if re.fullmatch(USER_NAME, untrusted_name) else "somebody without account"
+        words = f"the audit has {rows} new rows since {since}, {most} of them of {name}"
+        remedy = for_database(
+            f"audit archive --before {since} --out /root/audit-{since}.jsonl", host.settings
+        )
+        yield warn("audit_growth", words, remedy)
+
+
+def _grown() -> tuple[int, int, str, str]:
+    """The rows of the audit since yesterday, those of who has most of them, that name, and yesterday."""
+    from svc.db.connect import database
+
+    since = after(now(), -24 * 3600)[:10]
+    rows = database.execute_sql(
+        "SELECT user_name, count(*) FROM audit"
+        " WHERE id >= (SELECT min(first_id) FROM audit_days WHERE day >= ?) GROUP BY 1 ORDER BY 2 DESC",
+        (since,),
+    ).fetchall()
+    name, most = rows[0] if rows else ("", 0)
+    return sum(row[1] for row in rows), most, name, since
 
 
 def _inspect_database(path: str) -> dict[str, Any]:
@@ -76,6 +103,7 @@ def _inspect_database(path: str) -> dict[str, Any]:
             for user in accounts
             if user.provisioning != users.READY and not users.is_retired(user)
         ],
+        "grown": _grown(),
         "root_password": any(user.uid == 0 and user.password_hash for user in accounts),
     }
     close_database()

@@ -134,7 +134,8 @@ def list_(caller: Caller, root: str, path: bytes, limit: int, offset: int) -> di
     with audited(caller, "list", root, path) as result:
         arguments = {"root": root, "path": paths.encode(path), "offset": offset, "limit": limit}
         untrusted_reply = caller.ask("fs.list", arguments)
-        items = _entries(untrusted_reply.get("rows"), path, limit)
+        with long_calls.turn(caller):
+            items = _entries(untrusted_reply.get("rows"), path, limit)
         total = untrusted.get_count(untrusted_reply, "total")
         result["entries"] = len(items)
         end = offset + len(items)

@@ -79,3 +79,13 @@ def test_who_comes_from_one_address_leaves_its_others_a_thread(
         with long_calls.counted(replace(bob, address="198.51.100.1")):
             pass
     assert not long_calls._of_address
+
+
+def test_one_thread_of_a_user_computes_at_a_time(ada: Caller, bob: Caller) -> None:
+    """Sixteen listings of 10,000 entries delayed others for up to 1.9 seconds."""
+    with long_calls.turn(ada):
+        assert not long_calls.turn(ada).acquire(timeout=0.05)
+        with long_calls.turn(bob):
+            pass
+    with long_calls.turn(ada):
+        pass

@@ -18,6 +18,7 @@ from svc.db import migrate, secret_check
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
 from svc.db.owner import Owner
+from svc.domain import audit
 from svc.domain.accounts import users
 from svc.errors import DatabaseRefused
 from svc.settings import Settings
@@ -206,6 +207,21 @@ def test_unfinished_accounts_and_a_missing_root_password_are_told(host: Host) ->
         f"sudo svc admin create-user ada --db {host.database}",
         f"sudo svc admin set-password root --db {host.database}",
     ]
+
+
+def test_a_growing_audit_is_told_with_who_makes_it_grow(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_database(host.database)
+    for name, count in (("ada", 3), ("bob", 5)):
+        for _ in range(count):
+            audit.append(audit.Actor(None, name, "socket"), "fs.move", "work/a", "ok", "", {})
+    close_database()
+    assert [finding.code for finding in database.database(host)] == ["database"]
+    monkeypatch.setattr(database, "GROWTH_MAX", 7)
+    _, found = database.database(host)
+    assert (found.code, found.level) == ("audit_growth", "warn")
+    assert "8 new rows" in found.found
+    assert "5 of them of bob" in found.found
+    assert found.remedy.startswith("sudo svc admin audit archive --before 20")
 
 
 def test_a_damaged_database_is_told(host: Host) -> None:
