@@ -325,11 +325,11 @@ def stop(
     if since and workspace.status_since != since:
         return records.one(workspace.id)
     reason = reason or _stop_reason(caller, workspace)
-    stops = workspace.status != "stopped" or calls.runs_unseen(caller, workspace)
-    recorded = audit.audited if stops else audit.changing_nothing
-    with recorded(caller, "workspace.stop", workspace.id, owner=workspace.owner):
-        if stops:
-            transitions.stop(caller, workspace, reason, grace_s)
+    if workspace.status == "stopped" and not calls.runs_unseen(caller, workspace):
+        with audit.changing_nothing(caller, "workspace.stop", workspace.id, owner=workspace.owner):
+            return records.one(workspace.id)
+    with audit.audited(caller, "workspace.stop", workspace.id, owner=workspace.owner):
+        transitions.stop(caller, workspace, reason, grace_s)
     return records.one(workspace.id)
 
 
