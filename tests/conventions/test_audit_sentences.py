@@ -13,7 +13,8 @@ SENTENCES = ROOT / "svc/web/pages/static/activity/sentences.js"
 ACTION = re.compile(r"[a-z]+\.[a-z_.]+")
 # The functions that record an action, which is one of their arguments.
 RECORDING = {
-    "add", "append", "begin", "end", "audited", "changing_nothing", "count", "note", "_changing", "_opening_audited",
+    "add", "append", "begin", "end", "audited", "changing_nothing", "count", "note", "_changing",
+    "_opening_audited",
 }  # fmt: skip
 # Actions that are put together: where, and which they come to.
 COMPOSED = {

@@ -60,11 +60,11 @@ def _growth(host: Host, rows: int, most: int, untrusted_name: str, since: str) -
     """A warning when the audit has grown by more than a usual use of the service makes."""
     if rows > GROWTH_MAX:
         name = untrusted_name if re.fullmatch(USER_NAME, untrusted_name) else "somebody without account"
-        words = f"the audit has {rows} new rows since {since}, {most} of them of {name}"
+        found = f"the audit has {rows} new rows since {since}, {most} of them of {name}"
         remedy = for_database(
             f"audit archive --before {since} --out /root/audit-{since}.jsonl", host.settings
         )
-        yield warn("audit_growth", words, remedy)
+        yield warn("audit_growth", found, remedy)
 
 
 def _grown() -> tuple[int, int, str, str]:
