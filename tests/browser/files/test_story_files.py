@@ -38,7 +38,10 @@ def driver(browser: Driver, origin: str, service: Service) -> Iterator[Driver]:
     until(browser, lambda: browser.current_url == f"{origin}/files/work", "the files")
     until(browser, lambda: find(browser, ".who [data-user]").text == USER, "the frame")
     yield browser
-    browser.execute_script("for (const b of document.querySelectorAll('[data-key$=-Cancel]')) b.click()")
+    browser.execute_script(
+        "for (const b of document.querySelectorAll('[data-key$=-Cancel]')) b.click();"
+        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=deed]')) b.click()"
+    )
     browser.get("about:blank")
 
 

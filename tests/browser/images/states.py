@@ -16,6 +16,7 @@ def _empty(canned: Canned) -> None:
         OVERVIEW: images.overview([], total_bytes=0, quota_bytes=None),
         "GET /api/images": records.page([]),
         "GET /api/operations": records.page([]),
+        "GET /api/templates": records.page([]),
     }
 
 

@@ -108,7 +108,7 @@ def test_enable_from_a_card(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-key=enable-tpl-rstudio-2]")
     says(
         browser,
-        "rstudio-2 was not enabled. Docker.io is not on the registry allowlist.",
+        "rstudio-2 was not enabled. docker.io is not on the registry allowlist.",
         ".notice[role=alert]",
     )
     says(browser, "svc image allowlist", ".notice .cmd")

@@ -95,7 +95,7 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     sign_in(page, origin, "/workspaces/lab/apps")
     says(page, "Started", "[data-id=talker]")
     press(page, "[data-key=start-job]")
-    says(page, "A job was not started. Job has exited at once, with exit code 3", "[data-answer]")
+    says(page, "A job was not started. job has exited at once, with exit code 3", "[data-answer]")
     says(page, "Exited with code 3", "[data-id=job]")
     says(page, "nothing to do", "[data-id=job]")
     press(page, "[data-key=stop-talker]")

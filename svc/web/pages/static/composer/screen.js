@@ -280,10 +280,10 @@ async function follow(operation, { wantsStart, again }) {
   if (form) {
     find('.a-form', form).inert = true;
     find('[data-plan]', form).replaceChildren(setup.node);
-    showBar();
   } else {
     place.replaceChildren(element('div', { class: 'cols half' }, setup.node));
   }
+  showBar();
   find('#work-h').focus();
   setup.refresh(); // what happened before it was listened to
 }
@@ -344,12 +344,14 @@ async function begin() {
     const { workspaces, setups } = await readAll();
     plan = await later;
     if (known.usable.length) await build(workspaces, ready);
-    else place.replaceChildren(plan.noTemplate());
+    else { place.replaceChildren(plan.noTemplate()); showBar(); }
     ready();
     showSetups(setups);
   } catch (error) {
     ready();
-    if (error.status !== 401) place.replaceChildren((await states()).notComposed(error, begin));
+    if (error.status === 401) return;
+    place.replaceChildren((await states()).notComposed(error, begin));
+    showBar();
   }
 }
 

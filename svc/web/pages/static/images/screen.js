@@ -22,7 +22,7 @@ let busy = '';
 
 async function read(options) {
   const [overview, images, operations, templates] = await Promise.all([
-    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options), all('/api/templates', options),
+    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options), all('/api/templates', options).catch(() => []),
   ]);
   const barred = new Set(templates.filter(template => template.findings.some(({ code }) => code === 'registry_not_allowed')).map(({ id }) => id));
   Object.assign(known, { overview, images, operations, barred });
