@@ -7,7 +7,7 @@ import sys
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, whole
 from svc.cli.client import ask, items, query, show_raw
-from svc.cli.output import pick, plain, when
+from svc.cli.output import pick, plain, state, text, when
 from svc.errors import BadAnswer, Unreachable
 from svc.limits import LIST_LIMIT_MAX
 
@@ -31,24 +31,55 @@ def _subject(record: Any, human: bool) -> str:
     return plain(pick(record, "name") or pick(record, "id") or pick(record, "type"), human)
 
 
-COLUMNS = (
+def _became(record: Any) -> str:
+    """What the subject is now: a status, of an operation its kind too, else what was done to it."""
+    data = pick(record, "data")
+    status = text(data, "to") or text(data, "state") or text(data, "status")
+    verb = text(record, "type").rpartition(".")[2].replace("_", " ")
+    if verb == "progress":
+        status = text(data, "phase") or status
+    if verb not in ("status changed", "progress", "finished") or not status:
+        return verb
+    code = text(data, "exit_code")
+    failed = f"({code})" if code not in ("", "0") else ""
+    return " ".join(filter(None, [text(data, "kind"), status, failed]))
+
+
+def _shortened(record: Any) -> Any:
+    """The record with what a terminal has in two short columns: `workspace`, `running`."""
+    more = {"kind": text(record, "type").partition(".")[0], "became": _became(record)}
+    return record | more if isinstance(record, dict) else more
+
+
+IN_PIPE = (
     ("ID", "id", plain),
     ("TIME", "ts", when),
     ("EVENT", "type", plain),
     ("SUBJECT", "subject", _subject),
     ("REASON", "reason", plain),
     ("BY", "actor.user", plain),
+    ("BECAME", "became", plain),
+)
+ON_TERMINAL = (
+    ("TIME", "ts", when),
+    ("OF", "kind", plain),
+    ("NAME", "subject", _subject),
+    ("NOW", "became", state),
+    ("REASON", "reason", plain),
+    ("BY", "actor.user", plain),
+    ("ID", "id", plain),
 )
 
 
 def events(args: Arguments) -> int:
     """Print what happened to your workspaces, images, templates and tokens: one line an event.
 
-    Without options the newest 200 of the last 30 days, newest first. Columns: id,
-    time, event, subject, reason, by (who did it). --after leaves out those up to an
-    id; --follow goes on with what happens from now on (or after that id), the oldest
-    first, also over a restart of the service; Ctrl-C ends it. --json prints the
-    page; with --follow one object a line. --all, for administrators: the events of
+    Without options the newest 200 of the last 30 days, newest first. Columns: time, of
+    (workspace, operation, image, ...), name, now (its status, or what was done), reason, by
+    (who did it), id; in a pipe id, time, event (its type), subject, reason, by, now.
+    --after leaves out those up to an id; --follow goes on with what happens from now on
+    (or after that id), the oldest first, also over a restart of the service; Ctrl-C ends
+    it. --json prints the page; with --follow one object a line. --all, for administrators: the events of
     all users.
     """
     filters = {"type": args.type, "after": args.after, "all": "true" if args.all else None}
@@ -58,7 +89,8 @@ def events(args: Arguments) -> int:
     if args.json:
         return show_raw(answer)
     page = answer.json()
-    output.table(COLUMNS, items(page), "No events.")
+    columns = ON_TERMINAL if output.on_terminal() else IN_PIPE
+    output.table(columns, map(_shortened, items(page)), "No events.")
     total = pick(page, "total")
     if type(total) is int and total > LIST_LIMIT_MAX:
         output.note(
@@ -99,8 +131,9 @@ def _print(args: Arguments, event: Event) -> None:
     elif args.json:
         output.raw(event.data + b"\n")
     else:
-        record, human = event.json(), output.on_terminal()
-        cells = [show(pick(record, path), human) for _, path, show in COLUMNS]
+        record, human = _shortened(event.json()), output.on_terminal()
+        columns = ON_TERMINAL if human else IN_PIPE
+        cells = [show(pick(record, path), human) for _, path, show in columns]
         print(("  " if human else "\t").join(output.visible(cell) for cell in cells).rstrip(" "))
     sys.stdout.flush()
 

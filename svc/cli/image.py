@@ -20,6 +20,7 @@ from svc.cli.client import (
     checked,
     items,
     note_warnings,
+    pages,
     query,
     quote,
     read_file,
@@ -35,6 +36,10 @@ from svc.cli.output import pick, plain, size, state, when
 from svc.errors import Conflict, NotFound, StorageFull, UsageError
 from svc.limits import BUILD_SECRETS_BYTES_MAX
 from svc_helper.wire import quick_json
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
 
 DESCRIPTION = """\
 The templates' images in your own store.
@@ -63,8 +68,8 @@ BUILDS = (
     ("TEMPLATE", "template.name", plain),
     ("STATUS", "status", state),
     ("PHASE", "phase", plain),
-    ("BEGUN", "created_at", when),
-    ("ENDED", "finished_at", when),
+    ("CREATED", "created_at", when),
+    ("FINISHED", "finished_at", when),
     ("IMAGE", "subject.id", plain),
     ("ERROR", "error.message", plain),
 )
@@ -104,10 +109,33 @@ ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("I
 def list_(args: Arguments) -> int:
     """List the image of each template that you can see, and your other images.
 
-    One line per template, also where several have the same image. Columns: template,
-    status, size, image, used by (your workspaces), updated.
+    One line per template, also where several have the same image. Columns: template
+    (with its id, where two have the same name), status, size, image, used by (your
+    workspaces), updated, in a pipe also the template's id.
     """
-    return show_list(args, "/api/images", COLUMNS, "No images yet: svc image pull TEMPLATE --wait")
+    found = [record for page in pages(args, "/api/images") for record in page["items"]]
+    if args.json:
+        return 0
+    if output.on_terminal():
+        found = _told_apart(found)
+    columns = COLUMNS if output.on_terminal() else (*COLUMNS, ("ID", "template.id", plain))
+    output.table(columns, found, "No images yet: svc image pull TEMPLATE --wait")
+    return 0
+
+
+def _told_apart(records: list[Any]) -> list[Any]:
+    """The records; the id stands behind a template's name that another template has too."""
+    ids: dict[str, set[str]] = {}
+    for one in records:
+        ids.setdefault(output.text(one, "template.name"), set()).add(output.text(one, "template.id"))
+
+    def told(record: Any) -> Any:
+        name = output.text(record, "template.name")
+        if len(ids[name]) < 2:
+            return record
+        return record | {"template": {"name": f"{name} ({output.text(record, 'template.id')})"}}
+
+    return [told(one) for one in records]
 
 
 def status(args: Arguments) -> int:
@@ -223,7 +251,7 @@ def _read_secret(name: str, path: str) -> dict[str, str]:
 def builds(args: Arguments) -> int:
     """List your builds, newest first.
 
-    Columns: operation, template, status, phase, begun, ended, image, error.
+    Columns: operation, template, status, phase, created, finished, image, error.
     """
     return show_list(args, "/api/images/builds", BUILDS, "No builds yet: svc image build TEMPLATE --wait")
 

@@ -41,8 +41,8 @@ COLUMNS = (
     ("PHASE", "phase", plain),
     ("DONE", "progress", _share),
     ("TEMPLATE", "template.name", plain),
-    ("BEGUN", "created_at", when),
-    ("ENDED", "finished_at", when),
+    ("CREATED", "created_at", when),
+    ("FINISHED", "finished_at", when),
     ("SUBJECT", "subject.name", plain),
     ("ERROR", "error.message", plain),
 )
@@ -52,7 +52,7 @@ def list_(args: Arguments) -> int:
     """List your operations, newest first.
 
     Columns: operation, kind, status, phase, done (percent of the phase), template,
-    begun, ended, subject (the image or the workspace), error. --open leaves out
+    created, finished, subject (the image or the workspace), error. --open leaves out
     those that have ended; --subject takes a workspace, a template or an image.
     """
     status = args.status or (",".join(OPEN) if args.open else None)

@@ -40,8 +40,8 @@ def soon(value: object, human: bool) -> str:
 
 
 COLUMNS = (
-    ("NAME", "name", plain),
     ("ID", "id", plain),
+    ("NAME", "name", plain),
     ("PREFIX", "prefix", plain),
     ("STATUS", "status", state),
     ("CREATED", "created_at", when),
@@ -124,7 +124,7 @@ def in_open_file() -> bool:
 def list_(args: Arguments) -> int:
     """List your tokens, the newest first.
 
-    Columns: name, id, prefix (the start of the secret), status, created, expires,
+    Columns: id, name, prefix (the start of the secret), status, created, expires,
     last used, note (in a pipe: true when it expires within seven days), scopes. Expired
     tokens stay until they are revoked by their id. --json prints the API's first
     200 records unchanged, with the address of the last use.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from svc.cli.client import quote
 from svc.cli.output import note, pick, plain, state, when
+from svc.errors import NotFound
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ COLUMNS = (
     ("SINCE", "status_since", when),
     ("REASON", "status_reason", plain),
 )
+OWNER_COLUMN = ("OWNER", "owner", plain)
 
 
 def path(args: Arguments, below: str = "") -> str:
@@ -32,6 +34,13 @@ def path(args: Arguments, below: str = "") -> str:
 def path_of(name: str, below: str = "") -> str:
     """The URL path of a workspace, or of something below it."""
     return f"/api/workspaces/{quote(name)}{below}"
+
+
+def as_hint(error: NotFound, verb: str) -> NotFound:
+    """The error, whose hint at another user's workspace names this verb in place of `get`."""
+    if " --owner " in error.hint:
+        error.hint = error.hint.replace("svc ws get ", f"svc ws {verb} ", 1)
+    return error
 
 
 def note_limits(record: Any) -> None:

@@ -6,7 +6,8 @@ from svc.cli import output, transport
 from svc.cli.arguments import OWNER, WORKSPACES, YES_REMOVE, Arguments, Command
 from svc.cli.client import ask_when_free, for_each, query, show_ended
 from svc.cli.output import pick, text
-from svc.cli.ws.columns import path_of
+from svc.cli.ws.columns import as_hint, path_of
+from svc.errors import NotFound
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def delete(args: Arguments) -> int:
     output.confirm(question, args.yes, command, lambda: _running(args))
 
     def one(name: str) -> int:
-        ask_when_free(args, "DELETE", path_of(name) + query(owner=args.owner), name)
+        try:
+            ask_when_free(args, "DELETE", path_of(name) + query(owner=args.owner), name)
+        except NotFound as error:
+            raise as_hint(error, "delete") from None
         return show_ended(args, f"{name} is deleted.", deleted=name)
 
     return for_each(args, names, one)

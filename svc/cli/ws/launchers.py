@@ -67,7 +67,8 @@ def start(args: Arguments) -> int:
 def stop(args: Arguments) -> int:
     """Stop a launcher and the processes that it has started.
 
-    They get SIGTERM, and ten seconds later SIGKILL. No change if it is stopped.
+    They get SIGTERM, and ten seconds later SIGKILL. No change if it is stopped, or its
+    workspace is.
     """
     return show_outcome(args, ask(args, "POST", _path(args, "stop"), {}), COLUMNS, "{name} is {state}.")
 

@@ -25,8 +25,8 @@ from svc.cli.client import (
     show_outcome,
     show_raw,
 )
-from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits, path, path_of
-from svc.errors import UsageError
+from svc.cli.ws.columns import COLUMNS, NO_NETWORK, OWNER_COLUMN, as_hint, note_limits, path, path_of
+from svc.errors import NotFound, UsageError
 from svc.limits import COPY_MOST_S, IDLE_EXTEND_HOURS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -49,17 +49,22 @@ svc ws edit job --command 'python3 /work/train.py --epochs 20' --replace-contain
 def list_(args: Arguments) -> int:
     """List your workspaces.
 
-    Columns: id, name, status, template, image, gpus, since, reason. On a terminal launchers of
+    Columns: id, name, status, template, image, gpus, since, reason; with --all, for
+    administrators, those of every user, and their owner as the last column. On a terminal launchers of
     running workspaces that have exited with a code other than 0 are below. --json prints
     the API's first 200 records unchanged, and `next_offset` if there are more. --live lists
     instead what your running workspaces use now: id, name, CPU of one core, memory, GPU,
     GPU memory, launchers that have been started; with --json by their ids.
     """
+    if args.all and (args.owner or args.live):
+        raise UsageError("--all lists the workspaces of every user, alone", hint="svc ws list --help")
     if args.live:
         from svc.cli.ws.live import show
 
         return show(args)
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
+    if args.all:
+        return show_list(args, "/api/workspaces", (*COLUMNS, OWNER_COLUMN), "No workspaces yet.", all="true")
     if args.json or args.owner or not output.on_terminal():
         return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
     records = [record for page in pages(args, "/api/workspaces") for record in page["items"]]
@@ -156,7 +161,10 @@ def stop(args: Arguments) -> int:
     """
 
     def one(name: str) -> int:
-        answer = ask(args, "POST", path_of(name, "/stop") + query(owner=args.owner), {})
+        try:
+            answer = ask(args, "POST", path_of(name, "/stop") + query(owner=args.owner), {})
+        except NotFound as error:
+            raise as_hint(error, "stop") from None
         return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
 
     return for_each(args, args.workspaces, one)
@@ -236,8 +244,9 @@ COMMAND = CommandGroup(
         "list",
         list_,
         OWNER,
+        Argument("--all", "those of every user (administrators only)", kind="flag"),
         Argument("--live", "what your running workspaces use now", kind="flag"),
-        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1\nsvc ws list --live",
+        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1\nsvc ws list --live\nsvc ws list -A",
     ),
     Command(
         "get",

@@ -258,14 +258,19 @@ def owner_id(caller: Caller, owner: str | None) -> int:
     """The user id of `?owner=`, by default the caller's; other owners are for administrators."""
     if owner is None or owner in (caller.name, str(caller.uid)):
         return caller.user_id
-    if caller.kind == "pat":
-        raise PatNotAllowed("a token can only act for its own user")
-    if not caller.administers:
-        raise AdminOnly("only an administrator can name another owner")
+    require_for_others(caller)
     account = find_owner(owner)
     if account is None:
         raise NotFound(f"there is no account {owner}", hint="svc api GET /api/users")
     return account.id
+
+
+def require_for_others(caller: Caller) -> None:
+    """Raise PatNotAllowed or AdminOnly unless the caller may look at what others own."""
+    if caller.kind == "pat":
+        raise PatNotAllowed("a token can only act for its own user")
+    if not caller.administers:
+        raise AdminOnly("only an administrator can name another owner")
 
 
 def page_of(page: Page) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from svc.domain import audit, events, operations, pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states
 from svc.domain.workspaces.states import Workspace
-from svc.errors import NotFound, SvcError
+from svc.errors import NotFound, SvcError, WorkspaceNotRunning
 from svc.limits import CALL_LAUNCHER_S, LAUNCHERS_MAX, STOP_GRACE_S
 from svc.log import log
 
@@ -90,7 +90,20 @@ def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
 
 
 def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    """Stop a launcher and all its processes: TERM, then KILL. Of a stopped one it succeeds."""
+    """Stop a launcher and all its processes: TERM, then KILL. Of a stopped one it succeeds.
+
+    So it does in a workspace that does not run, where every launcher has ended.
+    """
+    try:
+        return _stop(caller, ref, name)
+    except WorkspaceNotRunning:
+        if states.find_own(caller, ref).status not in ("stopped", "failed"):
+            raise
+        found: dict[str, Any] = next(one for one in listing(caller, ref)["items"] if one["name"] == name)
+        return found
+
+
+def _stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     with _changing(caller, ref, name, "workspace.launcher_stop") as (workspace, launcher):
         arguments = {"id": workspace.id, "name": name, "grace_s": STOP_GRACE_S}
         state = _checked(caller.ask("launcher.stop", arguments, timeout_s=STOP_GRACE_S + CALL_LAUNCHER_S))

@@ -119,12 +119,13 @@ def _with_host(sql: str) -> str:
     return sql.replace("SSH_HOST", configuration.current.ssh_host.replace("'", "''"))
 
 
-def page_of(owner_id: int, page: Page) -> str:
-    """One page of an owner's workspaces: the whole reply, as JSON text."""
+def page_of(owner_id: int | None, page: Page) -> str:
+    """One page of an owner's workspaces, or of all (None): the whole reply, as JSON text."""
     found, values = pages.matching(page, ("w.name", "w.display_name", "w.id"))
     status, statuses = pages.with_status(page, "w.status")
     order = pages.order_by(page, _SORT, "created_at", "w.id")
-    where = f"w.owner_id = ?1 AND {found} AND {status}"
+    whose = "?1 IS NULL" if owner_id is None else "w.owner_id = ?1"
+    where = f"{whose} AND {found} AND {status}"
     parameters = (owner_id, *values, *statuses)
     key = (where, order, *parameters, page.limit, page.offset)
     return _kept(key, lambda: _page_text(page, where, order, parameters))
@@ -146,7 +147,7 @@ def _page_text(page: Page, where: str, order: str, parameters: tuple[Any, ...]) 
 
 def _counted(page: Page, where: str, parameters: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """The question for the length of a list: the schema keeps that of all workspaces of an owner."""
-    if page.q or page.status:
+    if page.q or page.status or parameters[0] is None:
         return f"SELECT count(*) FROM workspaces w WHERE {where}", parameters
     return "SELECT coalesce(max(total), 0) FROM workspace_totals WHERE owner_id = ?", parameters
 

@@ -104,8 +104,22 @@ def find(caller: Caller, ref: str, owner: str | None = None) -> Workspace:
         (users.owner_id(caller, owner), ref),
     ).fetchone()
     if row is None:
-        raise NotFound(f"no workspace {ref}", hint="svc ws list")
+        raise NotFound(f"no workspace {ref}", hint=_of_others(caller, ref, owner) or "svc ws list")
     return Workspace(*row)
+
+
+def _of_others(caller: Caller, ref: str, owner: str | None) -> str:
+    """For an administrator, the command for another user's workspace of this id, or the only one so named."""
+    if owner is not None or not caller.administers:
+        return ""
+    rows = database.execute_sql(
+        "SELECT w.id, u.name FROM workspaces w JOIN users u ON u.id = w.owner_id"
+        " WHERE w.id = ?1 OR w.name = ?1 ORDER BY w.id = ?1 DESC LIMIT 2",
+        (ref,),
+    ).fetchall()
+    if not rows or (len(rows) > 1 and rows[0][0] != ref):
+        return "svc ws list --all" if rows else ""
+    return f"svc ws get {rows[0][0]} --owner {rows[0][1]}"
 
 
 def find_own(caller: Caller, ref: str, action: str = "") -> Workspace:

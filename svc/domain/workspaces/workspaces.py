@@ -38,13 +38,18 @@ from svc.domain.workspaces import (
     upgrade_plan,
 )
 from svc.domain.workspaces.states import Workspace
-from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped
+from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped, invalid_field
 from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
 
 
-def page_of(caller: Caller, page: Page, owner: str | None = None) -> str:
-    """One page of the caller's workspaces, or for an administrator the `owner`'s, as JSON text."""
-    return records.page_of(users.owner_id(caller, owner), page)
+def page_of(caller: Caller, page: Page, owner: str | None = None, *, everyones: bool = False) -> str:
+    """One page of the caller's workspaces, or for an administrator the `owner`'s or all, as JSON text."""
+    if not everyones:
+        return records.page_of(users.owner_id(caller, owner), page)
+    users.require_for_others(caller)
+    if owner is not None:
+        raise invalid_field("owner", "excluded", "all=true lists those of every owner")
+    return records.page_of(None, page)
 
 
 def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:

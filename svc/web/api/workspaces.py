@@ -41,8 +41,8 @@ LOCATION = "/api/workspaces/{id}"
 
 @route(blueprint, "GET", "/workspaces", OWNED, query=WorkspaceQuery(), answer=WORKSPACES)
 def list_(caller: Caller, query: dict[str, Any]) -> str:
-    """The caller's workspaces; administrators may name another owner."""
-    return workspaces.page_of(caller, query["page"], query.get("owner"))
+    """The caller's workspaces; administrators may name another owner, or ask for all."""
+    return workspaces.page_of(caller, query["page"], query.get("owner"), everyones=query["all"])
 
 
 @route(

@@ -27,6 +27,7 @@ from svc.web.schemas.errors import RecordWarning
 from svc.web.schemas.fields import (
     ExecCommand,
     Flag,
+    QueryFlag,
     Slug,
     Text,
     Whole,
@@ -48,6 +49,7 @@ class WorkspaceQuery(ListQuery):
 
     status = status_field(STATUSES)
     owner = owner_field()
+    all = QueryFlag(load_default=False, metadata={"description": "administrators: those of every owner"})
 
 
 class WorkspacePatch(WithEnv):

@@ -30,7 +30,7 @@ def record(number: int, **more: Any) -> dict[str, Any]:
 
 
 def line(number: int) -> str:
-    return f"{number}\t2025-01-02T03:04:05Z\tworkspace.status_changed\tdemo\tuser_requested\tada\n"
+    return f"{number}\t2025-01-02T03:04:05Z\tworkspace.status_changed\tdemo\tuser_requested\tada\tstopped\n"
 
 
 def block(number: int) -> bytes:
@@ -49,7 +49,7 @@ ERROR = b'event: error\ndata: {"error": {"code": "account_disabled", "message": 
 def test_list(service: Service, svc: Svc) -> None:
     shared = record(2, subject={"type": "host", "id": "", "name": ""}, reason=None, actor={"user": None})
     service.answer(LIST, {"items": [record(3), shared], "total": 2})
-    out = f"{line(3)}2\t2025-01-02T03:04:05Z\tworkspace.status_changed\thost\t\t\n"
+    out = f"{line(3)}2\t2025-01-02T03:04:05Z\tworkspace.status_changed\thost\t\t\tstopped\n"
     assert svc("events") == (0, out, "")
     service.answer(
         f"{LIST}&type=a.b,c.d".replace(",", "%2C") + "&after=7&all=true", {"items": [], "total": 300}
@@ -59,6 +59,35 @@ def test_list(service: Service, svc: Svc) -> None:
     assert "100 older events" in done.err
     service.answer(LIST, {"items": [], "total": 0})
     assert json.loads(svc("events", "--json").out)["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "told"),
+    [
+        ("workspace.status_changed", {"from": "starting", "to": "running"}, "workspace  demo  running"),
+        ("workspace.status_changed", {"to": "failed", "exit_code": 137}, "workspace  demo  failed (137)"),
+        ("workspace.created", {"status": "stopped"}, "workspace  demo  created"),
+        ("launcher.status_changed", {"state": "exited", "exit_code": 0}, "launcher  demo  exited"),
+        ("operation.finished", {"kind": "pull", "status": "succeeded"}, "operation  demo  pull succeeded"),
+        ("operation.progress", {"kind": "build", "status": "running", "phase": "building"},
+         "operation  demo  build building"),
+        ("template.enabled", {"status": "enabled"}, "template  demo  enabled"),
+        ("workspace.status_changed", None, "workspace  demo  status changed"),
+        ("capacity.changed", {}, "capacity  demo  changed"),
+    ],
+)  # fmt: skip
+def test_what_it_became(
+    service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch, kind: str, data: Any, told: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    service.answer(LIST, {"items": [record(7, type=kind, data=data)], "total": 1})
+    heading, row = svc("events", terminal=True).out.splitlines()
+    assert heading.split() == ["TIME", "OF", "NAME", "NOW", "REASON", "BY", "ID"]
+    assert f"  {told}  " in row and row.endswith("  7")
+    assert svc("events").out.split("\t")[6] == told.split("  ")[2] + "\n"
+    block_ = f"id: 7\nevent: {kind}\ndata: {json.dumps(record(7, type=kind, data=data))}\n\n".encode()
+    service.raw(STREAM, chunked(block_, ERROR))
+    assert f"  {told}  " in svc("events", "--follow", terminal=True).out
 
 
 def test_follow_comes_back_where_it_was(service: Service, svc: Svc) -> None:

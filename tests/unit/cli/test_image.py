@@ -30,8 +30,17 @@ def operation(status: str, **more: Any) -> dict[str, Any]:
 
 def test_list(service: Service, svc: Svc) -> None:
     service.answer("GET /api/images?limit=200", {"items": [RECORD, RECORD | {"template": None}]})
-    assert svc("image", "list").out == LINE + LINE.replace("python", "", 1)
+    assert svc("image", "list").out == LINE[:-1] + "\ttpl-1\n" + LINE[:-1].replace("python", "", 1) + "\t\n"
     assert "1.0 MiB" in svc("image", "list", terminal=True).out
+
+
+def test_two_templates_of_one_name(service: Service, svc: Svc) -> None:
+    """A private and a global one."""
+    both = [RECORD, RECORD | {"template": {"id": "tpl-2", "name": "python"}}]
+    other = RECORD | {"template": {"id": "tpl-3", "name": "torch"}}
+    service.answer("GET /api/images?limit=200", {"items": [*both, other]})
+    rows = svc("image", "list", terminal=True).out.splitlines()[1:]
+    assert [row.split("  ")[0] for row in rows] == ["python (tpl-1)", "python (tpl-2)", "torch"]
 
 
 def test_status(service: Service, svc: Svc) -> None:

@@ -26,7 +26,7 @@ RECORD = {
     "last_used_from": None,
 }
 VALUES = (
-    "laptop", "tok-4k2m9x7p", "svc_pat_aaaa", "active", "2025-01-02T03:04:05.000Z",
+    "tok-4k2m9x7p", "laptop", "svc_pat_aaaa", "active", "2025-01-02T03:04:05.000Z",
     "2025-04-02T03:04:05.000Z", "", "false", "",
 )  # fmt: skip
 LINE = "\t".join(VALUES) + "\n"
@@ -135,7 +135,7 @@ def test_list_on_a_terminal(service: Service, svc: Svc) -> None:
     service.answer("GET /api/tokens?limit=200", {"items": records, "next_offset": None})
     heading, soon, old = svc("token", "list", terminal=True).out.splitlines()
     assert heading.split() == [
-        "NAME", "ID", "PREFIX", "STATUS", "CREATED", "EXPIRES", "LAST", "USED", "NOTE", "SCOPES"
+        "ID", "NAME", "PREFIX", "STATUS", "CREATED", "EXPIRES", "LAST", "USED", "NOTE", "SCOPES"
     ]  # fmt: skip
     assert "in 7 d" in soon
     assert soon.rstrip().endswith("expires soon")

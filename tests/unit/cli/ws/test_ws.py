@@ -119,6 +119,27 @@ def test_with_json_a_refusal_is_on_both_streams(service: Service, svc: Svc) -> N
     assert json.loads(done.out)["error"]["code"] == "not_found"
 
 
+def test_those_of_every_user(service: Service, svc: Svc) -> None:
+    line = "GET /api/workspaces?limit=200&all=true"
+    service.answer(line, {"items": [{"id": "ws-1", "name": "demo", "owner": "ada"}], "next_offset": None})
+    for option in ("--all", "-A"):
+        done = svc("ws", "list", option)
+        assert (done.code, done.out.split("\t")[0], done.out.split("\t")[-1]) == (0, "ws-1", "ada\n")
+    assert svc("ws", "list", "-A", terminal=True).out.splitlines()[0].split()[-1] == "OWNER"
+    for other in ("--live", "--owner ada"):
+        assert svc("ws", "list", "-A", *other.split()).code == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "sent"), [("stop", "POST /api/workspaces/lab/stop"), ("delete", "DELETE /api/workspaces/lab")]
+)
+def test_an_administrator_s_hint_has_the_verb(service: Service, svc: Svc, verb: str, sent: str) -> None:
+    hint = "svc ws get ws-1 --owner alice"
+    service.refuse(sent, 404, "not_found", "no workspace lab", hint=hint)
+    options = ["--yes"] if verb == "delete" else []
+    assert svc("ws", verb, "lab", *options).err.endswith(f"hint: svc ws {verb} ws-1 --owner alice\n")
+
+
 def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     service.answer("DELETE /api/workspaces/demo", None, status=204)
     done = svc("ws", "delete", "demo")

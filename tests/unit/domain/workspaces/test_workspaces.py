@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -601,3 +603,40 @@ def test_only_administrators_name_another_owner(
         workspaces.page_of(bob, Page(), "ada")
     with pytest.raises(errors.NotFound):
         workspaces.page_of(boss, Page(), "nobody")
+
+
+def test_administrators_list_those_of_all(ada: Caller, bob: Caller, boss: Caller, template: str) -> None:
+    make_workspace(ada.user_id, template, "lab")
+    make_workspace(bob.user_id, template, "bobs", status="running")
+    make_workspace(boss.user_id, template, "own")
+    found = json.loads(workspaces.page_of(boss, Page(), everyones=True))
+    assert {(one["owner"], one["name"]) for one in found["items"]} == {
+        ("ada", "lab"), ("bob", "bobs"), ("boss", "own")
+    }  # fmt: skip
+    assert found["total"] == 3
+    running = json.loads(workspaces.page_of(boss, Page(status=("running",)), everyones=True))
+    assert ([one["owner"] for one in running["items"]], running["total"]) == (["bob"], 1)
+    first = json.loads(workspaces.page_of(boss, Page(limit=2), everyones=True))
+    assert (len(first["items"]), first["total"], first["next_offset"]) == (2, 3, 2)
+    with pytest.raises(errors.AdminOnly):
+        workspaces.page_of(ada, Page(), everyones=True)
+    with pytest.raises(errors.PatNotAllowed):
+        workspaces.page_of(dataclasses.replace(boss, kind="pat"), Page(), everyones=True)
+    with pytest.raises(errors.ValidationFailed):
+        workspaces.page_of(boss, Page(), "ada", everyones=True)
+
+
+def test_an_administrator_is_told_whose_it_is(ada: Caller, bob: Caller, boss: Caller, template: str) -> None:
+    def hint(caller: Caller, ref: str, owner: str | None = None) -> str:
+        with pytest.raises(errors.NotFound) as caught:
+            workspaces.get(caller, ref, owner)
+        assert caught.value.message == f"no workspace {ref}"
+        return caught.value.hint
+
+    lab = make_workspace(ada.user_id, template, "lab")
+    assert hint(boss, lab) == hint(boss, "lab") == f"svc ws get {lab} --owner ada"
+    assert hint(bob, lab) == hint(bob, "lab") == hint(boss, "none") == hint(boss, lab, "bob") == "svc ws list"
+    other = make_workspace(bob.user_id, template, "other")
+    database.execute_sql("UPDATE workspaces SET name = 'lab'")
+    assert hint(boss, "lab") == "svc ws list --all"
+    assert hint(boss, other) == f"svc ws get {other} --owner bob"
