@@ -117,25 +117,25 @@ def list_(args: Arguments) -> int:
     if args.json:
         return 0
     if output.on_terminal():
-        found = _told_apart(found)
+        found = _distinguished(found)
     columns = COLUMNS if output.on_terminal() else (*COLUMNS, ("ID", "template.id", plain))
     output.table(columns, found, "No images yet: svc image pull TEMPLATE --wait")
     return 0
 
 
-def _told_apart(records: list[Any]) -> list[Any]:
+def _distinguished(records: list[Any]) -> list[Any]:
     """The records; the id stands behind a template's name that another template has too."""
     ids: dict[str, set[str]] = {}
     for one in records:
         ids.setdefault(output.text(one, "template.name"), set()).add(output.text(one, "template.id"))
 
-    def told(record: Any) -> Any:
+    def named(record: Any) -> Any:
         name = output.text(record, "template.name")
         if len(ids[name]) < 2:
             return record
         return record | {"template": {"name": f"{name} ({output.text(record, 'template.id')})"}}
 
-    return [told(one) for one in records]
+    return [named(one) for one in records]
 
 
 def status(args: Arguments) -> int:

@@ -425,7 +425,8 @@ def error(error: SvcError) -> int:
     lines = [f"svc: {visible(error.message)}"]
     for field in error.fields:
         if field["message"].rstrip(".") not in error.message:  # which names a single one already
-            lines.append(f"  {visible(spoken(field['field']))}: {visible(field['message'])}")
+            message = field["message"].rstrip(".")  # as that of a single one
+            lines.append(f"  {visible(spoken(field['field']))}: {visible(message)}")
     lines += [f"  {visible(line)}" for line in error.details.get("output", ())]
     if engine := error.details.get("engine"):
         lines.append(f"engine: {visible(engine)}")

@@ -110,7 +110,13 @@ def test_commands_in_the_pages_exist() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["svc ws halt lab", "svc ws list --all", "svc run x", "svc image pull x --yes", "svc admin quota drop x"],
+    [
+        "svc ws halt lab",
+        "svc ws list --every",
+        "svc run x",
+        "svc image pull x --yes",
+        "svc admin quota drop x",
+    ],
 )
 def test_one_that_does_not_exist_is_found(line: str) -> None:
     assert list(command_lines(f"Type\n\n    $ sudo {line} # so\n\nor `{line}`.\n")) == [line, line]

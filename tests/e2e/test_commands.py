@@ -270,7 +270,7 @@ def test_a_faulty_value_is_named_once(alice: Call, template: str) -> None:
     said = alice("api", "POST", "/api/workspaces", "--body", body)
     assert said.err.splitlines() == [
         "svc: 2 values are not valid: env item 1 name, memory_bytes",
-        "  env item 1 name: Use A-Z, a-z, 0-9 and _, at most 64.",
+        "  env item 1 name: Use A-Z, a-z, 0-9, _, . and -, at most 128; begin with a letter or _",
         "  memory_bytes: Unknown field; did you mean resources.memory_bytes?",
     ]
 

@@ -6,6 +6,7 @@ first: it refuses long lists and many unknown keys without a look into them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -26,6 +27,28 @@ _CODES = {
     UNKNOWN: "unknown_key",
     "Field may not be null.": "null",
 }
+# marshmallow's own sentences in the words of the others: what to use, or what it is not
+_WORDINGS = [
+    (re.compile(pattern), message)
+    for pattern, message in (
+        (r"Missing data for required field\.", "Required."),
+        (r"Field may not be null\.", "Not null."),
+        (r"Must be one of: (.*)\.", r"Use one of \1."),
+        (r"Must be greater than or equal to (\S+) and less than or equal to (\S+)\.", r"Use \1 to \2."),
+        (r"Must be greater than or equal to (\S+)\.", r"Use \1 or more."),
+        (r"Must be less than or equal to (\S+)\.", r"Use at most \1."),
+        (r"Length must be between (\d+) and (\d+)\.", r"Use a length of \1 to \2."),
+        (r"Length must be (\d+)\.", r"Use a length of \1."),
+        (r"Longer than maximum length (\d+)\.", r"Use a length of at most \1."),
+        (r"Shorter than minimum length (\d+)\.", r"Use a length of at least \1."),
+        (r"Not a valid string\.", "Not a string."),
+        (r"Not a valid integer\.", "Not a whole number."),
+        (r"Not a valid number\.", "Not a number."),
+        (r"Not a valid boolean\.", "Not true or false."),
+        (r"Not a valid list\.", "Not a list."),
+        (r"Invalid (input )?type\.|Not a valid mapping type\.", "Not an object."),
+    )
+]
 
 
 def load(schema: Schema, untrusted: Mapping[str, Any], within: str = "") -> dict[str, Any]:
@@ -145,4 +168,13 @@ def _flat(messages: Any, path: str) -> list[dict[str, str]]:
             found += _flat(inner, name)
         return found
     texts = map(str, messages if isinstance(messages, list) else [messages])
-    return [{"field": path, "code": _CODES.get(text, "invalid"), "message": text} for text in texts]
+    return [
+        {"field": path, "code": _CODES.get(text, "invalid"), "message": _reworded(text)} for text in texts
+    ]
+
+
+def _reworded(text: str) -> str:
+    for pattern, message in _WORDINGS:
+        if found := pattern.fullmatch(text):
+            return found.expand(message)
+    return text

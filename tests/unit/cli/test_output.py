@@ -336,4 +336,4 @@ def test_an_error_says_each_thing_once(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "svc: env item 1 name: Use letters\n"
     two = {"field": "name", "code": "required", "message": "Missing."}
     output.error(ValidationFailed("2 values are not valid: env item 1 name, name", fields=[one, two]))
-    assert capsys.readouterr().err.splitlines()[1:] == ["  env item 1 name: Use letters.", "  name: Missing."]
+    assert capsys.readouterr().err.splitlines()[1:] == ["  env item 1 name: Use letters", "  name: Missing"]

@@ -74,7 +74,7 @@ def test_every_command_and_argument_stands_in_its_page(pages: dict[str, str]) ->
         assert text, leaf.prog
         for action in leaf._actions:
             for name in action.option_strings or [str(action.metavar)]:
-                assert name in ("-h", "--help") or f"\n\\fB{name}\\fR" in text, (leaf.prog, name)
+                assert name in ("-h", "--help") or f"\\fB{name}\\fR" in text, (leaf.prog, name)
 
 
 def test_every_example_stands_in_its_page(pages: dict[str, str]) -> None:

@@ -269,7 +269,7 @@ def test_an_error_of_sqlite_in_a_view_is_no_internal_error(
 ) -> None:
     monkeypatch.setattr(condition, "_seen", {})
 
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         with sqlite3.connect(":memory:") as connection:
             connection.execute("PRAGMA page_size")
             connection.execute("PRAGMA max_page_count = 1")

@@ -98,7 +98,7 @@ def test_a_reserved_route_says_so() -> None:
 def test_what_nobody_foresaw_is_logged_and_not_shown(
     listeners: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ValueError("secret words")
 
     monkeypatch.setattr("svc.web.api.workspaces.workspaces.page_of", broken)

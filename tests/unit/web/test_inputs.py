@@ -179,7 +179,7 @@ def test_a_list_that_is_too_long_is_answered_by_its_length_alone() -> None:
     wrong = {"launchers": [{"a": 1}] * 17, "env": [{"name": 5, "value": 1}]}
     with pytest.raises(ValidationFailed) as caught:
         loading.load(BODIES["TemplatePatch"], wrong)
-    assert caught.value.message == "launchers: Longer than maximum length 16"
+    assert caught.value.message == "launchers: Use a length of at most 16"
 
 
 def test_a_login_is_read_to_four_kibibytes(listeners: Any) -> None:

@@ -589,22 +589,6 @@ def test_anothers_and_an_unknown_one_are_the_same(ada: Caller, bob: Caller, temp
         assert printed == of_nobody.value.body("r")["error"]
 
 
-def test_only_administrators_name_another_owner(
-    ada: Caller, bob: Caller, boss: Caller, template: str
-) -> None:
-    make_workspace(ada.user_id, template)
-    assert '"total":1' in workspaces.page_of(boss, Page(), "ada")
-    assert '"total":1' in workspaces.page_of(boss, Page(), str(ada.uid))
-    assert '"total":1' in workspaces.page_of(ada, Page(), str(ada.uid))
-    assert '"total":0' in workspaces.page_of(boss, Page())
-    with pytest.raises(errors.NotFound):
-        workspaces.page_of(boss, Page(), "4000000000")
-    with pytest.raises(errors.AdminOnly):
-        workspaces.page_of(bob, Page(), "ada")
-    with pytest.raises(errors.NotFound):
-        workspaces.page_of(boss, Page(), "nobody")
-
-
 def test_administrators_list_those_of_all(ada: Caller, bob: Caller, boss: Caller, template: str) -> None:
     make_workspace(ada.user_id, template, "lab")
     make_workspace(bob.user_id, template, "bobs", status="running")
@@ -640,3 +624,19 @@ def test_an_administrator_is_told_whose_it_is(ada: Caller, bob: Caller, boss: Ca
     database.execute_sql("UPDATE workspaces SET name = 'lab'")
     assert hint(boss, "lab") == "svc ws list --all"
     assert hint(boss, other) == f"svc ws get {other} --owner bob"
+
+
+def test_only_administrators_name_another_owner(
+    ada: Caller, bob: Caller, boss: Caller, template: str
+) -> None:
+    make_workspace(ada.user_id, template)
+    assert '"total":1' in workspaces.page_of(boss, Page(), "ada")
+    assert '"total":1' in workspaces.page_of(boss, Page(), str(ada.uid))
+    assert '"total":1' in workspaces.page_of(ada, Page(), str(ada.uid))
+    assert '"total":0' in workspaces.page_of(boss, Page())
+    with pytest.raises(errors.NotFound):
+        workspaces.page_of(boss, Page(), "4000000000")
+    with pytest.raises(errors.AdminOnly):
+        workspaces.page_of(bob, Page(), "ada")
+    with pytest.raises(errors.NotFound):
+        workspaces.page_of(boss, Page(), "nobody")
