@@ -21,12 +21,16 @@ def settings(tmp_path: Path) -> Settings:
 def test_the_same_uids_and_subordinate_ids(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "enrolled").write_text("ada 4001 user\nbob 4002 administrator\neve 4003 user\nroot 0 user\n")
+    (tmp_path / "enrolled").write_text(
+        "ada 4001 user\nbob 4002 administrator\neve 4003 user\nroot 0 user\n"
+        "first.last@example.org 896053708 user\n"
+    )
     people = {
         "ada": ("ada", "x", 4001, 4001, "", "/home/ada's", "/bin/bash"),
         "bob": ("bob", "x", 4002, 100, "", "/home/bob", ""),
         "eve": ("eve", "x", 9999, 4003, "", "/home/eve", "/bin/sh"),  # another person by now
         "root": ("root", "x", 0, 0, "", "/root", "/bin/sh"),
+        "first.last@example.org": ("first.last@example.org", "x", 896053708, 100, "", "/home/fl", "/bin/sh"),
     }
     ranges = [
         linux_accounts.Range(100000, 165536, "ada"),
@@ -46,6 +50,7 @@ def test_the_same_uids_and_subordinate_ids(
     assert "usermod --add-subuids 165536-231071 bob" in text
     assert "--shell /bin/sh --key" in text
     assert "zoe" not in text and "useradd --uid 0" not in text and "9999" not in text
+    assert "SUB_GID_COUNT=0 --badname first.last@example.org\n" in text
     assert "# eve: no Linux account with uid 4003" in text
 
 

@@ -58,6 +58,19 @@ def test_one_s_own_display_name(listeners: Any, visit: Any) -> None:
     checked(listeners.ask("bob", "PATCH", "/api/users/ada", json={"display_name": "x"}), 404, "not_found")
 
 
+def test_an_account_of_a_directory_service(listeners: Any, people: Any) -> None:
+    """By its own name in a path and in a query, in its own case; digits are a uid."""
+    users.create("first.last@example.org", uid=896053708, provisioning=users.READY)
+    for name in ("first.last@example.org", "first.last%40example.org"):
+        answer = listeners.ask("boss", "PATCH", f"/api/users/{name}", json={"display_name": "F. L."})
+        assert (answer.status_code, answer.get_json()["name"]) == (200, "first.last@example.org")
+    for owner in ("first.last@example.org", "896053708", "first.last%40example.org"):
+        assert listeners.ask("boss", "GET", f"/api/workspaces?owner={owner}").get_json()["total"] == 0, owner
+    checked(listeners.ask("boss", "GET", "/api/workspaces?owner=First.Last@example.org"), 404, "not_found")
+    for owner in ("a/b", "-x", "..", "a%25b", "%E2%80%AEa", "a%0A"):
+        checked(listeners.ask("boss", "GET", f"/api/workspaces?owner={owner}"), 422, "validation_failed")
+
+
 @pytest.mark.parametrize(
     "body",
     [
