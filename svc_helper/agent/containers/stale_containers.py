@@ -73,8 +73,10 @@ def end_processes(call: Call, pids: list[int]) -> None:
 
 def _is_conmon_with(option: bytes, pid: int) -> bool:
     try:
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():  # first: most processes are another's
+            return False
         with open(f"/proc/{pid}/comm", "rb") as file:
-            if file.read(64) != b"conmon\n" or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            if file.read(64) != b"conmon\n":
                 return False
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return option in file.read()
