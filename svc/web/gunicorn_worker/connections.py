@@ -134,9 +134,11 @@ class Connection(gthread.TConn):
                 self.problem = _too_long(self.head)
                 return NOTHING
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
-            self._add_part()
+            if not self._add_part():
+                raise Ended
         while len(self.head) < self.request_size:
-            self._add_part()
+            if not self._add_part():
+                break  # a thread answers that it did not come whole
         return NOTHING
 
     def _size_of_small_body(self, end_of_head: int) -> int:
@@ -153,12 +155,13 @@ class Connection(gthread.TConn):
             bool(self.request_size) and not self.is_ending and now > self.has_whole_head_since + BODY_GRACE_S
         )
 
-    def _add_part(self) -> None:
+    def _add_part(self) -> bool:
+        """Add what has arrived; false at the end of what the client sends."""
         part = bounded(self.sock, self._receive)
-        if not part:
-            raise Ended
-        self.began_at = self.began_at or time.monotonic()
-        self.head += part
+        if part:
+            self.began_at = self.began_at or time.monotonic()
+            self.head += part
+        return bool(part)
 
     def _receive(self) -> bytes:
         return bytes(self.sock.recv(PART))

@@ -133,7 +133,7 @@ def changed(position: int, value: Any) -> list[Any]:
         changed(0, "%61"), changed(0, 5), changed(0, "a" * 4097), changed(1, "listener"), changed(1, []),
         changed(2, -1), changed(2, True), changed(2, 1.0), changed(2, 2**63), changed(3, "0"),
         changed(3, 2**128),
-        changed(6, 7), changed(6, "o" * 65),
+        changed(6, 7), changed(6, "o" * 257),
         changed(4, 0o10000), changed(4, -1), changed(5, 7), changed(5, "%zz"), changed(5, "x" * 13_000),
     ],
 )  # fmt: skip

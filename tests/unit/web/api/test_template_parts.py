@@ -144,7 +144,7 @@ def test_a_version_that_is_a_number_is_told_what_it_should_be() -> None:
         ({"command": "jupyter lab"}, "launchers.0.command"),
         ({"command": ["a\0b"]}, "launchers.0.command.0"),
         ({"command": ["x" * 30_000] * 2}, "launchers.0.command"),
-        ({"env": [{"name": "A-B", "value": ""}]}, "launchers.0.env.0.name"),
+        ({"env": [{"name": "A B", "value": ""}]}, "launchers.0.env.0.name"),
         ({"env": [{"name": "A", "value": ""}] * 2}, "launchers.0.env.1.name"),
         ({"env": [{"name": "A", "value": "", "secret": True}]}, "launchers.0.env.0.secret"),
         ({"port": 8888}, "launchers.0.port"),
