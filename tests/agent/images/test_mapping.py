@@ -210,4 +210,4 @@ def test_what_an_agent_that_was_killed_has_left(tmp_path: Path, rows: Any, remov
         mapping.remove_left(podman, call, Store(str(tmp_path), "overlay"), "svc-map-x")
     commands = tmp_path / "commands"
     assert commands.exists() is removed
-    assert not removed or commands.read_text() == "rm --force --ignore svc-map-x\n"
+    assert not removed or commands.read_text() == "rm --force --volumes --ignore svc-map-x\n"
