@@ -21,6 +21,7 @@ RUN = Path("/run/svc-hostile")
 USERS = ("tsz-alice", "tsz-mallory", "tsz-carol")
 LATER = ("tsz-dan", "tsz-eve", "tsz-fay")  # Linux users to whom a test gives accounts
 HEIR = "tsz-gus"  # a Linux user whose uid had another owner
+NEWCOMER = "tsz-hal"  # one who never had a Podman
 SECRET = "eleven grey otters under ice"
 
 
@@ -59,7 +60,9 @@ def service(
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
     log = tmp_path_factory.mktemp("server") / "log"
-    with served(env, registry, log, USERS[:2], (*USERS[2:], *LATER, HEIR), password=SECRET + "\n") as service:
+    with served(
+        env, registry, log, USERS[:2], (*USERS[2:], *LATER, HEIR, NEWCOMER), password=SECRET + "\n"
+    ) as service:
         yield service
 
 

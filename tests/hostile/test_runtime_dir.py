@@ -1,4 +1,4 @@
-"""A former owner of a uid: what was left in /run/user/UID never acts for the next owner."""
+"""What a former owner left in /run/user/UID never acts; a stranger's file in /dev/shm keeps nobody out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from e2e.installation import PATH, Call, Service, run
 from e2e.surroundings import must
-from hostile.conftest import HEIR, SECRET, set_up
+from hostile.conftest import HEIR, NEWCOMER, SECRET, set_up
 
 MARK = Path("/tmp/tsz-former")
 HOOK = {
@@ -36,6 +36,17 @@ def left_hook() -> Iterator[Path]:
     MARK.unlink(missing_ok=True)
 
 
+@pytest.fixture
+def strangers_lock() -> Iterator[Path]:
+    """The piece of shared memory of a newcomer's Podman, made by a stranger before the first one."""
+    lock = Path(f"/dev/shm/libpod_rootless_lock_{pwd.getpwnam(NEWCOMER).pw_uid}")
+    lock.touch(0o600)
+    os.chown(lock, 65534, 65534)
+    yield lock
+    for path in lock.parent.glob(f"{lock.name}*"):
+        path.unlink()
+
+
 def test_a_former_owners_hooks_never_run(service: Service, svc: Call, registry: str, left_hook: Path) -> None:
     runtime = left_hook.parents[2]
     refused = run("root", "admin", "create-user", HEIR, env=service.env, stdin=SECRET + "\n")
@@ -51,3 +62,10 @@ def test_a_former_owners_hooks_never_run(service: Service, svc: Call, registry: 
     assert must(svc(HEIR, "ws", "exec", "lab", "--", "echo", "here")).out == "here\n"
     assert not MARK.exists()
     assert not left_hook.exists()
+
+
+def test_a_strangers_lock_keeps_nobody_out(service: Service, svc: Call, strangers_lock: Path) -> None:
+    """Podman would not start: it opens what has this name, and may not."""
+    must(run("root", "admin", "create-user", NEWCOMER, env=service.env, stdin=SECRET + "\n"))
+    assert must(svc(NEWCOMER, "image", "overview", "--json")).json()["items"] == []
+    assert strangers_lock.stat().st_uid == pwd.getpwnam(NEWCOMER).pw_uid
