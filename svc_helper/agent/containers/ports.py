@@ -70,7 +70,8 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     data = shims.request_if_running(podman, call, args["id"], "port.list", {})
     rows = [] if data is None else data["ports"]
-    running = find_by_crun(podman, call, args["id"]) if rows else None
-    for row in rows:
-        row["listens"] = None if running is None else listens_on(running.pid, row["container_port"])
+    if isinstance(rows, list) and rows:  # else a replaced shim's, at which the app looks
+        running = find_by_crun(podman, call, args["id"])
+        for row in rows:
+            row["listens"] = None if running is None else listens_on(running.pid, row["container_port"])
     return {"ports": rows}
