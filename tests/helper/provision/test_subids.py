@@ -109,8 +109,21 @@ def test_a_range_given_twice_to_the_same_account(stage: Stage, new_user: str, ow
 
 @pytest.mark.parametrize("kind", ["uid", "gid"])
 def test_a_range_over_real_accounts_or_groups(stage: Stage, new_user: str, kind: str) -> None:
-    give(kind, f"{new_user}:1000:{COUNT}")
-    with pytest.raises(errors.Conflict, match=rf"and the (account|group) \S+ share subordinate {kind}s"):
+    first = pwd.getpwnam(new_user).pw_uid + 1  # behind its own
+    subprocess.run(["useradd", "--no-create-home", "--uid", str(first), "tsh-high"], check=True)
+    try:
+        give(kind, f"{new_user}:{first}:{COUNT}")
+        with pytest.raises(errors.Conflict, match=rf"and the (account|group) \S+ share subordinate {kind}s"):
+            ensure(stage, new_user)
+    finally:
+        remove_user("tsh-high")
+
+
+def test_a_range_over_its_own_uid(stage: Stage, new_user: str) -> None:
+    give("uid", f"{new_user}:1000:{COUNT}")
+    with pytest.raises(
+        errors.Conflict, match=rf"is one of the subordinate uids of {new_user} in /etc/subuid"
+    ):
         ensure(stage, new_user)
 
 
