@@ -114,7 +114,7 @@ def test_what_goes_wrong_is_one_line_and_not_zero(
     for line, reason, hint in (
         (out, f"{path} already exists", f"sudo svc {out} --force"),
         (f"admin backup --out {home}/x.db", "others can change", "sudo svc admin backup --out /root/x.db"),
-        ("admin backup --dir /none --retention 3", "No such file or directory", "ls -ld /none"),
+        ("admin backup --dir /none --retention 3", "no directory /none", "sudo install -d -m 0700 /none"),
         (f"admin backup --raw --out {folder}/raw.db", "is in use by svc server", "stop the service first"),
     ):
         outcome = cron(service.env, folder, line)
