@@ -6,6 +6,7 @@ calculated from the store's list of layers, which is untrusted: the user owns it
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _LIST_MAX = 64 * 1024 * 1024  # bytes of one of the store's lists
+_CONFIG_MAX = 4 * 1024 * 1024  # bytes of an image's configuration
 _CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
 _SIZE_MAX = 2**62
 _IMAGE_ID = re.compile(r"[0-9a-f]{64}")
@@ -154,7 +156,7 @@ def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(store: Store, known: dict[str, Layer]) -> list[dict[str, Any]]:
-    """Every image but those without a name that others stand on, by the store's own records.
+    """Every image but those without a name from which others were made, by the store's own records.
 
     Podman's list, which has the same, looks for the parents of each image among all of them, which takes
     seconds for 15 builds of many steps.
@@ -165,23 +167,46 @@ def _rows(store: Store, known: dict[str, Layer]) -> list[dict[str, Any]]:
         for name in _CONTAINER_LISTS
         for row in rows_of(f"{store.root}/{store.driver}-containers/{name}")
     )
-    hidden = _steps(found, known) - containers.keys()
+    hidden = _steps(store, found, known) - containers.keys()
     return [_row(row, containers[row["id"]], known) for row in found if row["id"] not in hidden]
 
 
-def _steps(found: list[dict[str, Any]], known: dict[str, Layer]) -> set[str]:
-    """The ids of nameless images that others stand on; of steps with the same layer, all but the last.
-
-    The last is none where an image with a name has the layer. None of them takes any room of its own.
-    """
-    below = {layer for row in found for layer in list(chain(_text(row, "layer"), known))[1:]}
-    named = {_text(row, "layer") for row in found if texts(row, "names")}
+def _steps(store: Store, found: list[dict[str, Any]], known: dict[str, Layer]) -> set[str]:
+    """The ids of nameless images from which another was made, whose layers and history begin with theirs."""
     nameless = [row for row in found if not texts(row, "names")]
-    steps = sorted(filter(_is_step, nameless), key=lambda row: _text(row, "created"))
-    last = {_text(row, "layer"): row["id"] for row in steps}
-    return {row["id"] for row in nameless if _text(row, "layer") in below} | {
-        row["id"] for row in steps if (top := _text(row, "layer")) in named or last[top] != row["id"]
+    tops_of_these = {_text(row, "layer") for row in nameless}
+    above: dict[str, list[str]] = {}
+    for row in found if nameless else ():
+        for layer in tops_of_these.intersection(chain(_text(row, "layer"), known)):
+            above.setdefault(layer, []).append(row["id"])
+    histories: dict[str, list[Any]] = {}
+
+    def history(image_id: str) -> list[Any]:
+        if image_id not in histories:
+            histories[image_id] = _history(store, image_id)
+        return histories[image_id]
+
+    def is_begin_of(image_id: str, other: str) -> bool:
+        own, its = history(image_id), history(other)
+        return 0 < len(own) < len(its) and its[: len(own)] == own
+
+    return {
+        row["id"]
+        for row in nameless
+        if any(is_begin_of(row["id"], other) for other in above.get(_text(row, "layer"), ()))
     }
+
+
+def _history(store: Store, image_id: str) -> list[Any]:
+    """What an image's configuration says of its steps; empty where it cannot be read."""
+    name = base64.b64encode(f"sha256:{image_id}".encode()).decode()
+    try:
+        with open(f"{store.root}/{store.driver}-images/{image_id}/={name}", "rb") as file:
+            untrusted = json.loads(file.read(_CONFIG_MAX))
+    except (OSError, ValueError, RecursionError):
+        return []
+    history = untrusted.get("history") if isinstance(untrusted, dict) else None
+    return history if isinstance(history, list) else []
 
 
 def _is_step(row: dict[str, Any]) -> bool:
