@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import subprocess
 from typing import Any
 
 import pytest
@@ -29,6 +29,12 @@ def row(number: int) -> str:
     return f"tr[data-id='{records.tokens()[number]['id']}']"
 
 
+def words_of(command: str) -> list[str]:
+    """The words of a command as bash reads them, which knows $'...' too."""
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
+
+
 def commands(driver: Driver, selector: str = "#screen [data-cmd]") -> list[str]:
     """What the buttons would do."""
     script = "return [...document.querySelectorAll(arguments[0])].map(element => element.dataset.cmd)"
@@ -51,11 +57,11 @@ def test_tokens_as_the_mock_up_shows(
     browser: Driver, canned: Canned, theme: str, size: tuple[int, int]
 ) -> None:
     visit(browser, canned, "/settings/tokens", theme=theme, size=size)
-    says(browser, "in 4 d", f"{row(0)} .state.warn")
+    says(browser, "in 5 d", f"{row(0)} .state.warn")
     says(browser, "make its successor now", row(0))
     find(browser, f"{row(0)} [title='expires within seven days']")
     says(browser, "from 10.20.7.88", row(0))
-    says(browser, "in 67 d", row(1))
+    says(browser, "in 68 d", row(1))
     assert not browser.find_elements(By.CSS_SELECTOR, f"{row(1)} .state")
     says(browser, "never", row(2))
     says(browser, "expired", f"{row(3)} .state.stopped")
@@ -134,7 +140,7 @@ def test_the_command_that_makes_one_follows_the_form(browser: Driver, canned: Ca
         name.send_keys(text)
         until(
             browser,
-            lambda words=words: shlex.split(line(browser))[3:-2] == words,
+            lambda words=words: words_of(line(browser))[3:-2] == words,
             f"{words} in the line",
         )
     assert not complaints(browser)

@@ -40,7 +40,7 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
     for text in (
         "ada opened a terminal",
         "root stopped it",
-        "ada edited its resources",
+        "ada edited its size",
         "ada tried to start it",
         "it was found stopped: killed by its memory limit",
     ):

@@ -17,6 +17,12 @@ function colourOf(node, name, property = 'color') {
   return colour;
 }
 
+// "171" for "171 GiB" beside "of 256 GiB".
+function unitOnce(words, beside) {
+  const at = words.lastIndexOf(' ');
+  return at > 0 && beside.endsWith(words.slice(at)) ? words.slice(0, at) : words;
+}
+
 // `form(value)` is a value in words. `show` gets {times, lines: [{name, values}], most, from, to, now, unit}.
 export function monitorChart({ title, form, hasKeys = false }) {
   const big = element('span', { class: 'big' }, '–'), unit = element('span', { class: 'muted small num' });
@@ -34,8 +40,9 @@ export function monitorChart({ title, form, hasKeys = false }) {
     shown = course;
     const [first, ...rest] = course.lines;
     const last = line => line.values.at(-1);
-    big.textContent = first && last(first) !== null && last(first) !== undefined ? form(last(first)) : '–';
-    unit.textContent = [...rest.map(line => `and ${form(last(line) ?? 0)}`), course.unit].filter(Boolean).join(' ');
+    const brief = value => unitOnce(form(value), course.unit);
+    big.textContent = first && last(first) !== null && last(first) !== undefined ? brief(last(first)) : '–';
+    unit.textContent = [...rest.map(line => `and ${brief(last(line) ?? 0)}`), course.unit].filter(Boolean).join(' ');
     range.textContent = rangeOf(course);
     plot.setAttribute('aria-label', `${title}: ${big.textContent} ${unit.textContent}; ${range.textContent}`);
     const isNew = names !== course.lines.map(line => line.name).join('\n');

@@ -17,6 +17,7 @@ const known = { template: null, tag: null, image: null, operation: null, revisio
 const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null, isLeaving: false };
 
 const menuDeeds = () => import('./menu_deeds.js');
+const sendDeed = (button, options, request) => deed(button, { act: actOf, ...options }, request);
 
 // ---- reading ----
 
@@ -144,13 +145,13 @@ function showHead() {
     item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
     canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => { go(''); edit(); }),
     canChange && template.status === 'enabled' && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
-    image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', async button => (await menuDeeds()).removeImage(button, template, reference, image.used_by)),
+    image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', async button => (await menuDeeds()).removeImage(sendDeed, button, template, reference, image.used_by)),
     canChange && element('li', {}, element('hr', {})), canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
   putIn(find('[data-head]'), crumb(template.name),
     tagOf(template, image) ?? element('span', { class: 'tag ok' }, 'enabled'),
     element('span', { class: 'muted small' }, `revision ${template.revision}, ${template.scope === 'global' ? 'everybody\'s' : 'yours'}`),
     element('div', { class: 'actions' }, template.status === 'enabled' && !isBarred(template, image) && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`, href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' }, icon('plus'), 'New workspace'),
-      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export', run: async button => (await menuDeeds()).exportTemplate(button, template) }), menu));
+      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export', run: async button => (await menuDeeds()).exportTemplate(sendDeed, button, template) }), menu));
 }
 
 async function remove(button, using) {
