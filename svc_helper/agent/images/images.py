@@ -6,10 +6,9 @@ import json
 
 from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import image_user, logins, puller
+from svc_helper.agent.images import image_user, logins, puller, store
 from svc_helper.agent.images.background import Relay
-from svc_helper.agent.images.descriptions import describe, texts
-from svc_helper.agent.podman.http import not_understood
+from svc_helper.agent.images.descriptions import describe
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
@@ -27,14 +26,9 @@ def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Every image of the user's store that has a name."""
-    found = podman.ask(call, "GET", "/images/json")
-    if not isinstance(found, list):
-        raise not_understood()
-    images = []
-    for row in found:
-        if isinstance(row, dict) and isinstance(row.get("Names"), list):
-            images.append({"names": texts(row, "Names"), **describe(row)})
-    return {"images": images}
+    keys = ("names", "image_id", "digest", "size_bytes")
+    found = store.listed(store.find(podman, call))
+    return {"images": [{key: row[key] for key in keys} for row in found]}
 
 
 def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import re
+from _datetime import datetime  # the C half alone
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ _CONFIG_MAX = 4 * 1024 * 1024  # bytes of an image's configuration
 _CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
 _SIZE_MAX = 2**62
 _IMAGE_ID = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"[a-z0-9]{1,12}:[0-9a-f]{64}")
 _CREATED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 _STEP = re.compile(r"docker\.io/library/[0-9a-f]{64}-tmp:latest\Z")  # Podman's name of a step while it builds
 _CONTAINER_LISTS = ("containers.json", "volatile-containers.json")  # the second of newer storage, for builds
@@ -161,7 +163,7 @@ def _rows(store: Store, known: dict[str, Layer]) -> list[dict[str, Any]]:
     Podman's list, which has the same, looks for the parents of each image among all of them, which takes
     seconds for 15 builds of many steps.
     """
-    found = [row for row in records(store) if _IMAGE_ID.fullmatch(_text(row, "id"))]
+    found = _images(store)
     containers = Counter(
         _text(row, "image")
         for name in _CONTAINER_LISTS
@@ -169,6 +171,22 @@ def _rows(store: Store, known: dict[str, Layer]) -> list[dict[str, Any]]:
     )
     hidden = _steps(store, found, known) - containers.keys()
     return [_row(row, containers[row["id"]], known) for row in found if row["id"] not in hidden]
+
+
+def listed(store: Store) -> list[dict[str, Any]]:
+    """Every image that has a name, by the store's own records: Podman's list fails where one is damaged."""
+    known = layers(store)
+    return [_row(row, 0, known) for row in _images(store) if row["names"]]
+
+
+def _images(store: Store) -> list[dict[str, Any]]:
+    """The records of images, each id once; a name that two of them have is the later one's, as for Podman."""
+    found = {_text(row, "id"): row for row in records(store) if _IMAGE_ID.fullmatch(_text(row, "id"))}
+    owners = {name: image_id for image_id, row in found.items() for name in texts(row, "names")}
+    return [
+        row | {"names": [name for name in dict.fromkeys(texts(row, "names")) if owners[name] == image_id]}
+        for image_id, row in found.items()
+    ]
 
 
 def _steps(store: Store, found: list[dict[str, Any]], known: dict[str, Layer]) -> set[str]:
@@ -216,19 +234,28 @@ def _is_step(row: dict[str, Any]) -> bool:
 
 
 def _row(untrusted: dict[str, Any], containers: int, known: dict[str, Layer]) -> dict[str, Any]:
-    created, own = _CREATED.match(_text(untrusted, "created")), untrusted.get("big-data-sizes")
+    own, digest = untrusted.get("big-data-sizes"), _text(untrusted, "digest")
     data = [size for size in own.values() if type(size) is int and size >= 0] if isinstance(own, dict) else []
     own_layers = {layer for top in tops(untrusted) for layer in chain(top, known)}
     return {
         "image_id": untrusted["id"],
-        "names": texts(untrusted, "names"),
-        "digest": _text(untrusted, "digest")[:80] or None,
-        "size_bytes": sum(known[layer].size for layer in own_layers) + sum(data),
+        "names": [name for name in texts(untrusted, "names") if name.isprintable()],  # as Podman's all are
+        "digest": digest if _DIGEST.fullmatch(digest) else None,
+        "size_bytes": min(sum(known[layer].size for layer in own_layers) + sum(data), _SIZE_MAX),
         "containers": containers,
-        "created_at": f"{created[1]}.000Z" if created else None,
+        "created_at": _created(untrusted),
         "left_by_build": _is_step(untrusted),
         "layers": own_layers,
     }
+
+
+def _created(untrusted: dict[str, Any]) -> str | None:
+    """When an image was made; None for no date, and for the year one, which an image without a date has."""
+    found = _CREATED.fullmatch(_text(untrusted, "created"))
+    try:
+        return f"{found[1]}.000Z" if found and datetime.fromisoformat(found[1]).year > 1 else None
+    except ValueError:
+        return None
 
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

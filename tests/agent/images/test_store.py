@@ -181,7 +181,91 @@ def test_an_image_that_another_comes_from(
     assert user.podman("run", "--rm", "--pull=never", family[0], "ls", "/x").stdout == "/x\n"
 
 
+def test_a_damaged_image_hides_no_other(
+    agent: Agent, user: User, image: str, family: tuple[str, str]
+) -> None:
+    """After an interrupted pull an image's layer may be missing: Podman's own list fails as a whole then."""
+    path = Path(user.home, ".local/share/containers/storage/overlay-images/images.json")
+    before = path.read_text()
+    rows = json.loads(before)
+    for row in rows:
+        if family[0] in row["names"]:
+            row["layer"] = "0" * 64
+    try:
+        path.write_text(json.dumps(rows))
+        assert user.podman("images", check=False).returncode != 0
+        listed = {name: row for row in agent.call("image.list").data["images"] for name in row["names"]}
+        assert listed[image]["size_bytes"] == usage_of(agent)[image]["size_bytes"] > 1_000_000
+        assert family[0] in listed and family[0] in usage_of(agent)
+    finally:
+        path.write_text(before)
+
+
 # --- files of a store that somebody made up ------------------------------------------------
+
+
+ID, OTHER = "a" * 64, "b" * 64
+NAME = "localhost/team/base:1"
+
+
+def rows_of_store(tmp_path: Path, *images: Any, sizes: tuple[int, ...] = (5,)) -> list[dict[str, Any]]:
+    """What the list has of a store whose images have a chain of layers of these sizes."""
+    chain = [
+        {"id": str(number), "parent": str(number - 1), "diff-size": size} for number, size in enumerate(sizes)
+    ]
+    for name, rows in (("overlay-layers/layers.json", chain), ("overlay-images/images.json", images)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(rows))
+    return image_store.listed(Store(str(tmp_path), "overlay"))
+
+
+def test_a_name_of_two_images_is_the_later_ones(tmp_path: Path) -> None:
+    """As Podman reads it: the overview and the list of images were refused as a whole."""
+    first = {"id": ID, "names": [NAME, "localhost/own:1"], "layer": "0"}
+    found = rows_of_store(tmp_path, first, {"id": OTHER, "names": [NAME, NAME], "layer": "0"})
+    assert [(row["image_id"], row["names"]) for row in found] == [(ID, ["localhost/own:1"]), (OTHER, [NAME])]
+
+
+@pytest.mark.parametrize("name", ["a\ud800b:1", "a\0b:1", "a\u202eb:1"])
+def test_a_name_that_is_no_text(tmp_path: Path, name: str) -> None:
+    (row,) = rows_of_store(tmp_path, {"id": ID, "names": [name, NAME], "layer": "0"})
+    assert row["names"] == [NAME]
+
+
+@pytest.mark.parametrize(
+    ("own", "sizes", "expected"),
+    [
+        ({"a": 2**70}, (5,), 2**62),
+        ({}, (2**61, 2**61, 2**61), 2**62),
+        ({"a": -3, "b": "x", "c": 2}, (5, -7), 7),
+        (None, (5,), 5),
+    ],
+)
+def test_sizes_that_no_disk_has(tmp_path: Path, own: Any, sizes: tuple[int, ...], expected: int) -> None:
+    image = {"id": ID, "names": [NAME], "layer": str(len(sizes) - 1), "big-data-sizes": own}
+    (row,) = rows_of_store(tmp_path, image, sizes=sizes)
+    assert row["size_bytes"] == expected
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2026-11-29T16:27:43.5Z", "2026-11-29T16:27:43.000Z"),
+        ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"),
+        ("0001-01-01T00:00:00Z", None),  # as an image has it that names no date
+        ("9999-99-99T99:99:99Z", None),
+        (None, None),
+    ],
+)
+def test_a_date_that_is_none(tmp_path: Path, created: Any, expected: str | None) -> None:
+    digest = "sha256:" + "c" * 64
+    image = {"id": ID, "names": [NAME], "created": created, "digest": digest + "\0"}
+    (row,) = rows_of_store(
+        tmp_path, image, image | {"digest": digest}, {"id": 3}, 5, {"id": OTHER, "names": 5}
+    )
+    assert (row["created_at"], row["digest"]) == (expected, digest)
+    (row,) = rows_of_store(tmp_path, image)
+    assert row["digest"] is None
 
 
 @pytest.mark.parametrize(
