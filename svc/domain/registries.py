@@ -32,7 +32,7 @@ _host = re.compile(REGISTRY_HOST)
 def allowlist() -> list[dict[str, Any]]:
     """The entries in force; none when the file is missing or invalid."""
     try:
-        return _entries(_document())
+        return [entry for entry in _checked(_document()) if entry]
     except (OSError, ValueError, RecursionError) as error:
         path = configuration.current.registries_path
         log("domain", f"cannot read {path}, no registry is allowed: {error}", "error")
@@ -41,14 +41,20 @@ def allowlist() -> list[dict[str, Any]]:
 
 def readable() -> list[dict[str, Any]]:
     """The entries in force, for a change of them: Conflict for a file with anything else in it."""
+    entries, faulty = seen()
+    if faulty:
+        raise _unreadable(f"its entry {faulty[0]} is not valid")
+    return entries
+
+
+def seen() -> tuple[list[dict[str, Any]], list[int]]:
+    """The entries in force, the numbers of those that are none; Conflict for a file without a list."""
     try:
-        document = _document()
-        entries = _entries(document)
+        found = _checked(_document())
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(str(error)) from None
-    if len(entries) != len(document["registries"] if isinstance(document, dict) else document):
-        raise _unreadable("not every entry is valid")
-    return entries
+    faulty = [number for number, entry in enumerate(found, 1) if entry is None]
+    return [entry for entry in found if entry], faulty
 
 
 def _unreadable(why: str) -> Conflict:
@@ -65,11 +71,12 @@ def _document() -> Any:
         return []
 
 
-def _entries(document: Any) -> list[dict[str, Any]]:
+def _checked(document: Any) -> list[dict[str, Any] | None]:
+    """The entries of the file; None in place of one that is none."""
     entries = document.get("registries") if isinstance(document, dict) else document
     if not isinstance(entries, list):
         raise ValueError("no list of registries")
-    return [entry for entry in map(_entry, entries) if entry]
+    return [_entry(entry) for entry in entries]
 
 
 def _entry(untrusted: Any) -> dict[str, Any] | None:

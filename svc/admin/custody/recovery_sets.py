@@ -120,7 +120,7 @@ def _fault(target: Target, manifest: dict[str, Any]) -> str:
             return f"{name} has {status.st_size} bytes and not {each['size_bytes']}: it was changed"
     listed = {each["name"] for each in files}
     needed = [manifest.get("holds"), *([recovery.PROGRAM] if manifest.get("program") else [])]
-    missing = [str(name) for name in needed if name not in listed]
+    missing = [str(name) for name in needed if not isinstance(name, str) or name not in listed]
     return f"its {recovery.MANIFEST} does not list {missing[0]}" if missing else ""
 
 
@@ -129,6 +129,7 @@ def _is_file(each: Any) -> bool:
         isinstance(each, dict)
         and isinstance(each.get("name"), str)
         and "/" not in each["name"]
+        and each["name"].isprintable()
         and type(each.get("size_bytes")) is int
         and isinstance(each.get("sha256"), str)
     )
@@ -222,4 +223,4 @@ def _size(top: Target, name: str) -> int:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

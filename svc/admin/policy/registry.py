@@ -58,11 +58,21 @@ def registry_list(args: Arguments) -> int:
     Users see them with `svc image allowlist`. Columns: host, path prefix, insecure,
     login (the account of the host's login; root alone sees it).
     """
+    from svc.domain import configuration, registries
+
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     users = logins(settings)
-    entries = [
-        entry | {"login": users.get(entry["host"])} for entry in as_owner(settings, present_of(settings))
-    ]
+    path = configuration.registries_path(settings)
+
+    def read_list() -> dict[str, Any]:
+        configuration.configure_only(registries_path=path)
+        found, faulty = registries.seen()
+        return {"entries": found, "faulty": faulty}
+
+    found = as_owner(settings, read_list)
+    entries = [entry | {"login": users.get(entry["host"])} for entry in found["entries"]]
+    for number in found["faulty"]:
+        output.note(f"entry {number} of {path} is not valid: it allows nothing")
     if args.json:
         output.items_json(entries)
     else:

@@ -82,6 +82,22 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda kept: edit(kept, lambda manifest: manifest.update(files=[{"name": "../x"}])),
         "does not list its files",
     ),
+    "a name that is none": (
+        lambda kept: edit(kept, lambda manifest: manifest["files"][0].update(name="svc\0.db")),
+        "does not list its files",
+    ),
+    "a name that is no text": (
+        lambda kept: edit(kept, lambda manifest: manifest["files"][0].update(name="svc\ud800.db")),
+        "does not list its files",
+    ),
+    "no name of a database": (
+        lambda kept: edit(kept, lambda manifest: manifest.update(holds=["svc.db"])),
+        "its manifest.json does not list ['svc.db']",
+    ),
+    "a path that is no text": (
+        lambda kept: edit(kept, lambda manifest: manifest.update(database="/srv/\ud800.db", why="\ud800")),
+        "it is of the database /srv/?.db",
+    ),
     "a list without the program": (
         lambda kept: edit(kept, lambda manifest: manifest["files"].pop()),
         "its manifest.json does not list svc.deb",

@@ -47,7 +47,7 @@ def test_what_is_no_registry(svc: Any, database: str, registry: str, tmp_path: P
     assert not (tmp_path / "state" / "registries.json").exists()
 
 
-@pytest.mark.parametrize("text", ["[", '{"registries": 1}', '{"registries": [{"host": "UPPER"}]}', "\xff"])
+@pytest.mark.parametrize("text", ["[", '{"registries": 1}', "\xff"])
 def test_a_list_that_cannot_be_read_is_not_replaced_by_an_addition(
     svc: Any, database: str, tmp_path: Path, text: str
 ) -> None:
@@ -57,6 +57,20 @@ def test_a_list_that_cannot_be_read_is_not_replaced_by_an_addition(
         code, _, err = svc("registry", *line)
         assert code == 1 and "replace it: sudo svc admin registry set FILE" in err
     assert file.read_text(encoding="latin-1") == text
+
+
+@pytest.mark.parametrize(
+    "entry", [{"host": "UPPER"}, {"host": "quay.io", "path_prefix": None}, "quay.io", None]
+)
+def test_an_entry_that_is_none_hides_no_other(svc: Any, database: str, tmp_path: Path, entry: Any) -> None:
+    """An administrator may have written the file by hand: the others are in force, and are listed."""
+    file = tmp_path / "state" / "registries.json"
+    file.write_text(json.dumps({"registries": [ENTRY, entry, {"host": "docker.io"}]}))
+    code, out, err = svc("registry", "list")
+    assert (code, [line.split("\t")[0] for line in out.splitlines()]) == (0, ["quay.io", "docker.io"])
+    assert err == f"svc: entry 2 of {file} is not valid: it allows nothing\n"
+    code, _, err = svc("registry", "add", "ghcr.io")
+    assert code == 1 and "its entry 2 is not valid" in err
 
 
 def test_what_is_not_listed_cannot_be_removed(svc: Any, database: str) -> None:
