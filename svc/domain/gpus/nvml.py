@@ -78,10 +78,12 @@ def _initialized() -> Iterator[Any]:
 
 
 def _query(pynvml: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of an NVML function; None when this driver or GPU does not support it."""
+    """The result of an NVML function; None when this driver or GPU does not support it, or says no text."""
     try:
         return function(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):  # the latter: the driver is too old
+        return None
+    except UnicodeDecodeError:  # a name that is not UTF-8, as some drivers in virtual machines give
         return None
 
 

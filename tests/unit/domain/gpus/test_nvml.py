@@ -64,7 +64,7 @@ def see(library: Path, tmp_path: Path) -> See:
             "LD_LIBRARY_PATH": str(library),
         }
         if lines is not None:
-            (tmp_path / "gpus").write_text(lines)
+            (tmp_path / "gpus").write_text(lines, encoding="latin-1")
             environ["FAKE_NVML"] = str(tmp_path / "gpus")
         target = library / "libnvidia-ml.so.1"
         if not target.exists():
@@ -118,6 +118,14 @@ def test_a_lost_gpu_is_none_and_the_others_stay(see: See) -> None:
     seen = see("LOST|1|0|9|0|0|0|0|4:5\n" + H100.format(mig=1, processes=""))
     assert [(gpu.model, gpu.minor) for gpu in seen.hardware.gpus] == [("NVIDIA H100 80GB HBM3", 1)]
     assert seen.processes == []
+
+
+@COMMANDS
+def test_a_model_that_is_no_text_hides_no_gpu(see: See) -> None:
+    """Drivers in virtual machines have given such names."""
+    seen = see(RTX.replace("NVIDIA", "\xf8\x01") + RTX)
+    assert [gpu.model for gpu in seen.hardware.gpus] == ["NVIDIA GPU", "NVIDIA GeForce RTX 4090"]
+    assert seen.said == ""
 
 
 @COMMANDS
