@@ -120,8 +120,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output(sys.stdout)
         where = f": {error.filename}" if error.filename else ""
         is_closed = error.errno == errno.EBADF and not where
-        output.remark(f"svc: {'standard output is closed' if is_closed else error.strerror or error}{where}")
+        what = "standard output is closed" if is_closed else error.strerror or error
+        output.remark(f"svc: {what}{where}{'' if where else _what_is_done()}")
         return 1
+
+
+def _what_is_done() -> str:
+    """What to say of a change whose outcome could not be printed; empty where there was none."""
+    transport = sys.modules.get("svc.cli.transport")
+    return "; the service has done what was asked" if transport and transport.changes else ""
 
 
 def start() -> NoReturn:

@@ -58,10 +58,10 @@ def send(
             pass  # refused before the whole body was read: the answer is there
         return transport.receive(connection, method, ANSWER_WAIT_S)
     except OSError as error:
-        raise _broken(error, again) from None
+        raise transport.unsure(method, _broken(error, again)) from None
     except (BadAnswer, Unreachable) as error:
         error.hint = again or error.hint
-        raise
+        raise transport.unsure(method, error) from None
     finally:
         connection.close()
 

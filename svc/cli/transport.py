@@ -28,6 +28,9 @@ APP_USER = "svc-unix"  # serves the socket, which root has bound
 CONNECT_S = 5.0  # for a place in the queue of connections, unless the whole request may last less
 HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
+READING = ("GET", "HEAD")  # requests that change nothing
+UNKNOWN = "; what was asked may have been done"  # of a request whose answer is lost
+changes: list[str] = []  # the methods of this process's requests that have changed something
 PIECE = 256 * 1024  # of a file
 
 
@@ -111,16 +114,32 @@ def request(
     connection = connect(socket or Settings().socket, min(wait_s, CONNECT_S))
     try:
         _send(connection, message, wait_s)
-        return _Reader(connection, deadline).answer(method)
+        return _receive(connection, method, deadline)
     except OSError as error:
-        raise _broken(error, wait_s) from None
+        raise unsure(method, _broken(error, wait_s)) from None
+    except (BadAnswer, Unreachable) as error:
+        raise unsure(method, error) from None
     finally:
         connection.close()
 
 
+def unsure(method: str, error: SvcError) -> SvcError:
+    """The error, which does not deny a change that may have been made."""
+    if method not in READING:
+        error.message += UNKNOWN
+    return error
+
+
 def receive(connection: _socket.socket, method: str, wait_s: float) -> Answer:
     """The answer to a request that was sent on the connection; raises OSError, Unreachable, BadAnswer."""
-    return _Reader(connection, time.monotonic() + wait_s).answer(method)
+    return _receive(connection, method, time.monotonic() + wait_s)
+
+
+def _receive(connection: _socket.socket, method: str, deadline: float) -> Answer:
+    answer = _Reader(connection, deadline).answer(method)
+    if answer.ok and method not in READING:
+        changes.append(method)
+    return answer
 
 
 class Download:

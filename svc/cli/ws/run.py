@@ -266,6 +266,7 @@ class Run:
         except SvcError as error:
             output.error(error)
         finally:  # also if a second signal arrives
+            transport.changes.clear()  # the run was given up: no error may say that it is done
             if not done:
                 self._note_left()
 

@@ -267,6 +267,20 @@ def test_a_full_disk_is_told(service: Service) -> None:
     assert done.stderr.startswith("svc: No space left on device\n")
 
 
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_change_that_cannot_be_printed_is_not_denied(service: Service, more: list[str]) -> None:
+    service.answer("POST /api/workspaces/w/start", {"id": "ws-1", "name": "w", "status": "running"})
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = run("ws", "start", "w", *more, stdout=full)
+    finally:
+        os.close(full)
+    assert done.returncode == 1
+    said = "svc: No space left on device; the service has done what was asked"
+    assert done.stderr.splitlines()[0] == said
+
+
 @pytest.mark.allow_commands("sh")
 @pytest.mark.parametrize(
     ("closed", "code", "said"),

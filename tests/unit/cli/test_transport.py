@@ -156,6 +156,18 @@ def test_a_drip_does_not_prolong_the_wait(service: Service) -> None:
         get(wait_s=0.3)
 
 
+@pytest.mark.parametrize("reply", [b"", HEAD + b"Content-Length: 9\r\n\r\n{", b"nonsense\r\n\r\n"])
+def test_a_lost_answer_denies_no_change(service: Service, reply: bytes) -> None:
+    """The service may have been killed behind the commit: the workspace, say, is there."""
+    service.raw("POST /api/x", reply)
+    with pytest.raises((BadAnswer, Unreachable)) as changing:
+        transport.request("POST", "/api/x", b"{}", wait_s=5)
+    service.raw(GET, reply)
+    with pytest.raises((BadAnswer, Unreachable)) as reading:
+        get()
+    assert changing.value.message == f"{reading.value.message}; what was asked may have been done"
+
+
 def test_a_closed_connection_is_a_lost_answer(service: Service) -> None:
     service.raw(GET, b"")
     with pytest.raises(Unreachable, match="without an answer"):
