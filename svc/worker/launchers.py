@@ -16,7 +16,7 @@ from collections.abc import Callable
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers
 from svc.domain.workspaces.launchers import Run
-from svc.errors import SvcError
+from svc.errors import EngineTimeout, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.worker import threads
@@ -107,6 +107,8 @@ class LauncherWatch:
             try:
                 _, fd = self.helper.call_fd("launcher.watch_end", run.owner, arguments, rid=rid)
                 self.new.put((fd, run))
+            except EngineTimeout:
+                return  # other owners wait for the slot; a later round asks again
             except (SvcError, OSError):  # OSError: no descriptor was available
                 self._note(run)  # most likely it has ended already
 

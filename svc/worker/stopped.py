@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from svc.db.connect import database
 from svc.db.ids import after, now
+from svc.domain import untrusted
 from svc.domain.accounts import users
 from svc.domain.workspaces import workspaces
 from svc.errors import SvcError
@@ -43,39 +44,47 @@ def due(at: str) -> list[Due]:
 
 
 class StoppedWatch:
-    """Which of them a thread deletes, and when to try again for those that failed."""
+    """Which of them threads delete, each owner's in one, and when to try again for those that failed."""
 
     def __init__(self, helper: Helper) -> None:
         self.helper = helper
         self.lock = threading.Lock()
-        self.is_deleting = False
+        self.slots = threading.BoundedSemaphore(threads.OWNERS_AT_ONCE)
+        self.deleting: set[int] = set()  # owners
         self.not_before: dict[str, float] = {}
 
     def begin(self) -> None:
-        """Delete what is due in a thread, one after the other; does nothing while that goes on."""
+        """Delete what is due, each owner's one after the other; owners for whom that goes on are left out."""
+        owners: dict[int, list[Due]] = {}
         with self.lock:
-            if self.is_deleting:
-                return
             rows = due(now())
             self.not_before = {row.id: self.not_before.get(row.id, 0.0) for row in rows}
-            rows = [row for row in rows if self.not_before[row.id] <= time.monotonic()]
-            self.is_deleting = bool(rows)
-        if rows:
-            threads.start(self._delete_all, rows)
-
-    def _delete_all(self, rows: list[Due]) -> None:
-        try:
             for row in rows:
-                self.not_before[row.id] = time.monotonic() + AGAIN_S
-                self._delete(row)
+                if self.not_before[row.id] <= time.monotonic() and row.owner_id not in self.deleting:
+                    owners.setdefault(row.owner_id, []).append(row)
+            self.deleting |= owners.keys()
+        for owner_id, own in owners.items():
+            threads.start(self._delete_all, owner_id, own)
+
+    def _delete_all(self, owner_id: int, rows: list[Due]) -> None:
+        try:
+            with self.slots:
+                for row in rows:
+                    self.not_before[row.id] = time.monotonic() + AGAIN_S
+                    if not self._delete(row):
+                        self.not_before |= {row.id: time.monotonic() + AGAIN_S for row in rows}
+                        break
         finally:
             with self.lock:
-                self.is_deleting = False
+                self.deleting.discard(owner_id)
 
-    def _delete(self, row: Due) -> None:
+    def _delete(self, row: Due) -> bool:
+        """Delete one; False if its owner's agent does not reply: other owners wait for the slot."""
         try:
             caller = users.acting_for(row.owner_id, self.helper, f"stopped-{row.id}")
             workspaces.delete(caller, row.id, since=row.since)
         except SvcError as error:
             message = f"{row.id} was to be deleted when it has stopped: {error.message}"
             log("worker", message, "warning", code=error.code)
+            return not isinstance(error, untrusted.SILENT)
+        return True

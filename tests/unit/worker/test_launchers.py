@@ -166,6 +166,18 @@ def test_an_agent_that_fails_is_not_asked_at_once_again(lab: str, far: FarEnd, w
     wait_for(audited)
 
 
+def test_an_agent_that_says_nothing_is_asked_once_a_round(
+    lab: str, far: FarEnd, watch: LauncherWatch
+) -> None:
+    """Four owners whose agents were stopped took all slots for minutes: two calls for each launcher."""
+    add_event(lab, "job", "started")
+    far.answers |= {"launcher.watch_end": "timeout", "launcher.list": "timeout"}
+    watch.begin()
+    wait_for(lambda: not watch.owners)
+    assert far.verbs() == ["launcher.watch_end"]
+    assert watch.slots._value == threads.OWNERS_AT_ONCE
+
+
 def test_what_is_waited_for(lab: str, far: FarEnd) -> None:
     """What runs in this run of a running workspace, by the newest event of each."""
     add_event(lab, "job", "started")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from unit.serving import CONTAINER, FarEnd, make_template, make_workspace
 from svc.db.connect import database, write
 from svc.db.ids import after, now
 from svc.domain import operations
+from svc.domain.accounts import users
 from svc.limits import DELETE_AFTER_S
 from svc.worker.stopped import AGAIN_S, StoppedWatch, due
 
@@ -43,8 +45,12 @@ def left(owner: int, name: str = "job", **columns: Any) -> str:
 
 def pass_once(watch: StoppedWatch) -> None:
     watch.begin()
+    until(lambda: not watch.deleting)
+
+
+def until(fact: Callable[[], object]) -> None:
     deadline = time.monotonic() + 30
-    while watch.is_deleting:
+    while not fact():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -98,3 +104,26 @@ def test_one_that_cannot_be_deleted_is_tried_again_later(
     watch.not_before = {name: at - AGAIN_S for name, at in watch.not_before.items()}
     pass_once(watch)
     assert names() == []
+
+
+def test_an_agent_that_says_nothing_keeps_no_others_waiting(
+    owner: int, far: FarEnd, watch: StoppedWatch
+) -> None:
+    """Each call to it took a minute, and everybody's were deleted one after the other."""
+    left(owner, "job1"), left(owner, "job2")
+    left(users.create("bob", uid=2002, provisioning=users.READY).id, "mine")
+    silent = threading.Event()
+
+    def remove(call: Any) -> Any:
+        return {} if call.user == "bob" else silent.wait(30) and "unavailable"
+
+    far.answers["ctr.remove"] = remove
+    watch.begin()
+    until(lambda: "mine" not in names())
+    watch.begin()
+    silent.set()
+    until(lambda: not watch.deleting)
+    assert names() == ["job1", "job2"]
+    assert [call.user for call in far.calls if call.verb.name == "ctr.remove"].count("ada") == 1
+    pass_once(watch)
+    assert far.verbs().count("ctr.remove") == 2
