@@ -182,6 +182,7 @@ LOGIN_PLACE_S = 90 * 24 * 3600
 LOGIN_PLACE_FAILURES = 20  # in a row; then it is like any other
 LOGIN_FAILURES_IN_A_ROW = 100  # then the login is locked until a call on the host or a new password
 HASHES_QUEUED_MAX = 16  # logins that wait for a hash; more get 429
+HASHES_PER_NAME = 2  # of one user name, those in work too: others' logins wait for so many of anybody's
 SESSION_IDLE_S = 12 * 3600
 SESSION_MAX_S = 7 * 24 * 3600
 SESSION_IDLE_SUPERUSER_S = 2 * 3600

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import peewee
 
 from svc.db import condition, faults, held, migrate, reserve
-from svc.db.eventlog import mark
+from svc.db.eventlog import acting, mark
 from svc.db.location import refuse_irregular
 from svc.db.owner import admin_command, repair_command
 from svc.db.sharing import is_shared
@@ -130,7 +130,7 @@ def write() -> Iterator[None]:
     """A transaction that takes the write lock at its begin (BEGIN IMMEDIATE); nested, a savepoint.
 
     Keep it short and never call the helper in it: there is one writer at a time on the host.
-    Threads of this process write in the order in which they came. Raises Maintenance after
+    Users whose threads of this process wait have turns. Raises Maintenance after
     WRITE_WAIT_S without a turn, and as long again without the lock; StorageFull,
     StorageFailed, DatabaseDamaged.
     """
@@ -138,7 +138,7 @@ def write() -> Iterator[None]:
     if is_outer:
         require_writable(database.path)
     try:
-        turn = _turns.turn(WRITE_WAIT_S) if is_outer else nullcontext()
+        turn = _turns.turn(WRITE_WAIT_S, acting.current().user) if is_outer else nullcontext()
         with turn, database.atomic("IMMEDIATE"):
             before = mark.highest(database.execute_sql) if is_outer else 0
             yield

@@ -1,8 +1,8 @@
-"""The queue in front of the write lock: this process's threads write in the order in which they came.
+"""The queue in front of the write lock: this process's users write by turns, each in the order of the calls.
 
 SQLite's own wait is not fair: a waiting connection tries again after pauses that grow to
 0.1 s, and a newer one that happens to come in between wins. With this queue only one thread
-of a process tries at a time.
+of a process tries at a time. A user with sixteen calls in it keeps everybody else waiting for one of them.
 """
 
 from __future__ import annotations
@@ -18,41 +18,49 @@ class NoTurn(Exception):
 
 
 class Turns:
-    """One holder at a time, first come, first served."""
+    """One holder at a time; of those who wait each user in turn, and of one user whoever came first."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.held = False
-        self.waiting: deque[threading.Lock] = deque()  # one for each waiting thread, released at its turn
+        # One lock for each waiting thread, released at its turn: by user, whose turn is next first.
+        self.waiting: dict[str, deque[threading.Lock]] = {}
 
     @contextmanager
-    def turn(self, within_s: float) -> Iterator[None]:
+    def turn(self, within_s: float, user: str = "") -> Iterator[None]:
         """Hold the turn for the length of the block; NoTurn when it does not come within the time."""
-        self._take(within_s)
+        self._take(within_s, user)
         try:
             yield
         finally:
             self._pass_on()
 
-    def _take(self, within_s: float) -> None:
+    def _take(self, within_s: float, user: str) -> None:
         with self.lock:
             if not self.held:
                 self.held = True
                 return
             mine = threading.Lock()
             mine.acquire()
-            self.waiting.append(mine)
+            self.waiting.setdefault(user, deque()).append(mine)
         if mine.acquire(timeout=within_s):
             return
         with self.lock:
-            if mine in self.waiting:  # else it was passed on to this thread just now
-                self.waiting.remove(mine)
+            own = self.waiting.get(user, deque())
+            if mine in own:  # else it was passed on to this thread just now
+                own.remove(mine)
+                if not own:
+                    del self.waiting[user]
                 raise NoTurn
 
     def _pass_on(self) -> None:
-        """Give the turn to the thread that has waited longest; a newcomer cannot come in between."""
+        """Give the turn to the next user's first thread, and that user the last place."""
         with self.lock:
-            if self.waiting:
-                self.waiting.popleft().release()
-            else:
+            if not self.waiting:
                 self.held = False
+                return
+            user = next(iter(self.waiting))
+            own = self.waiting.pop(user)
+            own.popleft().release()
+            if own:
+                self.waiting[user] = own

@@ -1,7 +1,8 @@
 """Password hashing in a small thread pool with a bounded queue: a hash takes a quarter of a second of a core.
 
 The threads have a low priority, so that remote logins do not slow down the users
-of the host; bcrypt releases the interpreter lock.
+of the host; bcrypt releases the interpreter lock. Whoever logs in with the right password is never
+throttled, so each user name has few places.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import math
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,14 +19,15 @@ from typing import NamedTuple, TypeVar
 
 from svc.domain.accounts import keys, passwords
 from svc.errors import TooManyRequests
-from svc.limits import HASHES_QUEUED_MAX
+from svc.limits import HASHES_PER_NAME, HASHES_QUEUED_MAX
 
 HASH_S = 0.3  # approximate duration of one hash
 NICE = 10  # with the lowest priority logins would starve on a busy host
 
 Result = TypeVar("Result")
 
-_creating = threading.Lock()  # one pool, also for two concurrent first requests
+_lock = threading.Lock()
+_of_name: Counter[str] = Counter()  # hashes in the pool and its queue
 
 
 class Pool(NamedTuple):
@@ -35,16 +38,16 @@ class Pool(NamedTuple):
     retry_after_s: int
 
 
-def verify(password: str, stored: str | None) -> bool:
-    """passwords.verify in the pool; raises TooManyRequests when HASHES_QUEUED_MAX requests are queued."""
+def verify(name: str, password: str, stored: str | None) -> bool:
+    """passwords.verify in the pool; raises TooManyRequests for one more of a queue or name that is full."""
     secret = keys.secret()
-    return _in_pool(lambda: passwords.verify(password, stored, secret))
+    return _in_pool(name, lambda: passwords.verify(password, stored, secret))
 
 
-def hash_password(normalised: str) -> str:
+def hash_password(name: str, normalised: str) -> str:
     """passwords.hash_password in the pool; raises TooManyRequests as verify does."""
     secret = keys.secret()
-    return _in_pool(lambda: passwords.hash_password(normalised, secret))
+    return _in_pool(name, lambda: passwords.hash_password(normalised, secret))
 
 
 def at_once() -> int:
@@ -68,12 +71,26 @@ def _lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
-def _in_pool(work: Callable[[], Result]) -> Result:
-    with _creating:
-        pool = _pool()
-    if not pool.slots.acquire(blocking=False):
-        raise TooManyRequests("too many logins at once; try again", retry_after_s=pool.retry_after_s)
+def _in_pool(name: str, work: Callable[[], Result]) -> Result:
+    pool = _take_place(name)
     try:
         return pool.threads.submit(work).result()
     finally:
+        with _lock:
+            _of_name[name] -= 1
+            if not _of_name[name]:
+                del _of_name[name]
         pool.slots.release()
+
+
+def _take_place(name: str) -> Pool:
+    """The pool, with a place in it for a hash of this user name."""
+    with _lock:
+        pool = _pool()  # one, also for two concurrent first requests
+        if _of_name[name] >= HASHES_PER_NAME:
+            message = "too many logins of one name at once; try again"
+            raise TooManyRequests(message, retry_after_s=math.ceil(HASH_S))
+        if not pool.slots.acquire(blocking=False):
+            raise TooManyRequests("too many logins at once; try again", retry_after_s=pool.retry_after_s)
+        _of_name[name] += 1
+    return pool

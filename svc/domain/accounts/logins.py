@@ -104,7 +104,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
     )
-    hashed = hashing.hash_password(normalised)
+    hashed = hashing.hash_password(user.name, normalised)
     with write():
         _require_unchanged(user)
         users.set_password(user, hashed, len(normalised))
@@ -119,7 +119,7 @@ def _is_present(user: Account, password: str) -> bool:
     """
     throttle.enter_change(user.id)
     try:
-        right = hashing.verify(password, user.password_hash)
+        right = hashing.verify(user.name, password, user.password_hash)
     except TooManyRequests:
         throttle.withdraw_change(user.id)  # refused before hashing: not a failure
         raise
@@ -137,7 +137,8 @@ def _attempt(user: Account | None, name: str, password: str, client: str) -> boo
     is_known = throttle.enter(name, client)
     is_open = user is not None and (is_known or user.failed_logins < LOGIN_FAILURES_IN_A_ROW)
     try:
-        right = hashing.verify(password, user.password_hash if user is not None and is_open else None)
+        stored = user.password_hash if user is not None and is_open else None
+        right = hashing.verify(name, password, stored)
     except TooManyRequests:
         throttle.withdraw(name, client, is_known)  # refused before hashing: not a failure
         raise
@@ -162,7 +163,10 @@ def _fresh_hash(user: Account, password: str) -> dict[str, Any]:
         return {}
     normalised = unicodedata.normalize("NFKC", password)
     with contextlib.suppress(TooManyRequests):
-        return {"password_hash": hashing.hash_password(normalised), "password_length": len(normalised)}
+        return {
+            "password_hash": hashing.hash_password(user.name, normalised),
+            "password_length": len(normalised),
+        }
     return {}
 
 

@@ -215,7 +215,7 @@ def _changed(
     caller: Caller, ref: str, change: Callable[[Template, Files], Files], **detail: Any
 ) -> dict[str, Any]:
     """Apply a change of the files as an edit of the template, in one transaction."""
-    with templates.edit_lock, write():
+    with templates.editing(caller), write():
         template = require_writable(caller, ref)
         files = change(template, _files(template))
         _require_bundle(template, files)

@@ -142,7 +142,7 @@ def _has_secret_value(untrusted: Any) -> bool:
 
 def import_(caller: Caller, scope: str, bundle: Bundle, checked: dict[str, Any]) -> dict[str, Any]:
     """Create the template and return its record; `checked` is create_request() after the schema."""
-    with templates.edit_lock, write():
+    with templates.editing(caller), write():
         imported = add(None if scope == "global" else caller.user_id, bundle, checked)
         audit.add(caller, "template.import", imported.id, "ok", scope=scope, **imported.facts())
     operations.wake()  # the worker checkpoints a large write-ahead log

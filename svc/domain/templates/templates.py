@@ -7,12 +7,14 @@ reviewed by a superuser. A new image or Dockerfile disables either again.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from svc.db import faults
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
+from svc.db.turns import NoTurn, Turns
 from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
 from svc.domain.pages import Page
@@ -33,14 +35,27 @@ from svc.errors import (
 )
 from svc.limits import TEMPLATES_PER_USER
 
-# Parsing and comparing Dockerfiles and storing files makes a long write transaction. At most one of them at
-# a time waits for the database, so that other requests wait for one and not for sixteen.
-edit_lock = threading.Lock()
+EDIT_WAIT_S = 60.0  # of a user's call for those before it, of the same user and one of each other
+_edits = Turns()
 
 _RUNNING = (
     "SELECT id FROM operations WHERE status IN ('queued', 'running') AND ?1 IN"
     " (json_extract(request_json, '$.template_id'), json_extract(request_json, '$.workspace.template'))"
 )
+
+
+@contextmanager
+def editing(caller: Caller) -> Iterator[None]:
+    """A change of templates, which parses and compares Dockerfiles and stores files in a long transaction.
+
+    One at a time waits for the database, so that other requests wait for one and not for sixteen, and
+    users change theirs by turns. Raises Maintenance.
+    """
+    try:
+        with _edits.turn(EDIT_WAIT_S, caller.name):
+            yield
+    except NoTurn as error:
+        raise faults.busy_now() from error
 
 
 def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, Any]:
@@ -87,7 +102,7 @@ def create(caller: Caller, request: dict[str, Any], files: Iterable[ContextFile]
     require_scope(caller, is_global=is_global)
     source = sources.new(request["source"], is_global=is_global, written_by=caller.user_id)
     owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
-    with edit_lock, write():
+    with editing(caller), write():
         source = source._replace(context=contexts.store(files))
         template_id = insert(owner_id, request, source, status=status)
         contexts.require_room(owner_id)
@@ -110,7 +125,7 @@ def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     Raises NotFound, NameTaken, QuotaExceeded, RootNotAllowed.
     """
     _require_not_root(caller, "root has no templates of its own, so none to clone to")
-    with edit_lock, write():
+    with editing(caller), write():
         template = rows.find(caller, ref)
         own = template.owner_id == caller.user_id
         source = revisions.source_of(template)._replace(local_only=False, bundle_digest=None)
@@ -187,7 +202,7 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected 
 
     "A new Dockerfile or image_ref disables again." Raises as create does, ReadOnly and PreconditionFailed.
     """
-    with edit_lock, names.taking("template", patch.get("name", "")):
+    with editing(caller), names.taking("template", patch.get("name", "")):
         template = rows.find(caller, ref)
         if template.owner_id is None and "dockerfile" in patch.get("source", {}):
             sources.require_writable(caller, template)  # the same error for every caller
@@ -200,7 +215,7 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected 
 
 def set_dockerfile(caller: Caller, ref: str, text: str, *, expected: Expected = None) -> dict[str, Any]:
     """Replace a private template's Dockerfile; `expected` are versions of the Dockerfile alone."""
-    with edit_lock, write():
+    with editing(caller), write():
         template = rows.find(caller, ref)
         sources.require_writable(caller, template)
         record = {"dockerfile": template.dockerfile}

@@ -1,4 +1,4 @@
-"""The queue of writers: in the order of arrival, a place that is given up, and equal shares."""
+"""The queue of writers: by user, in the order of arrival, a place that is given up, and equal shares."""
 
 from __future__ import annotations
 
@@ -37,6 +37,29 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.001)
 
 
+def waiting(turns: Turns) -> int:
+    return sum(map(len, turns.waiting.values()))
+
+
+def test_users_have_turns_however_many_calls_one_has() -> None:
+    turns, order, threads = Turns(), [], []
+
+    def take(user: str) -> None:
+        with turns.turn(10, user):
+            order.append(user)
+
+    with turns.turn(10, "eve"):
+        for number, user in enumerate(["eve"] * 16 + ["bob", "bob", "ada"]):
+            threads.append(threading.Thread(target=take, args=(user,)))
+            threads[-1].start()
+            until(lambda number=number: waiting(turns) == number + 1)
+    for thread in threads:
+        thread.join(10)
+    assert order == ["eve", "bob", "ada", "eve", "bob", *["eve"] * 14]
+    assert not turns.held
+    assert not turns.waiting
+
+
 def test_who_came_first_is_first() -> None:
     turns, order, threads = Turns(), [], []
 
@@ -48,7 +71,7 @@ def test_who_came_first_is_first() -> None:
         for number in range(30):
             threads.append(threading.Thread(target=take, args=(number,)))
             threads[-1].start()
-            until(lambda number=number: len(turns.waiting) == number + 1)
+            until(lambda number=number: waiting(turns) == number + 1)
     for thread in threads:
         thread.join(10)
     assert order == list(range(30))

@@ -13,9 +13,10 @@ from unit.configuring import SECRET
 
 from svc.domain.accounts import hashing, passwords
 from svc.errors import TooManyRequests
-from svc.limits import HASHES_QUEUED_MAX
+from svc.limits import HASHES_PER_NAME, HASHES_QUEUED_MAX
 
 GOOD = "q7#fLp2z tap"
+ADA = "ada"
 PATIENCE_S = 60  # threads of lowest priority, on a host with much else to do
 
 
@@ -75,18 +76,18 @@ def hash_threads() -> list[threading.Thread]:
 
 def test_a_hash_and_its_password_belong_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "COST", 4)
-    stored = hashing.hash_password(GOOD)
+    stored = hashing.hash_password(ADA, GOOD)
     assert passwords.verify(GOOD, stored, SECRET)
-    assert hashing.verify(GOOD, stored)
-    assert not hashing.verify("another guess", stored)
-    assert not hashing.verify(GOOD, None)
+    assert hashing.verify(ADA, GOOD, stored)
+    assert not hashing.verify(ADA, "another guess", stored)
+    assert not hashing.verify(ADA, GOOD, None)
 
 
 def test_no_thread_is_there_before_the_first_hash(held: Held) -> None:
     """ "no database connection or thread is open at the fork"."""
     assert not hash_threads()
     held.go.set()
-    assert hashing.verify(GOOD, None)
+    assert hashing.verify(ADA, GOOD, None)
     assert len(hash_threads()) == 1
 
 
@@ -97,7 +98,7 @@ def test_half_of_the_processors_hash(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(processors)))
     assert hashing.at_once() == workers
     with ThreadPoolExecutor(workers + 3) as callers:
-        tries = [callers.submit(hashing.verify, GOOD, None) for _ in range(workers + 3)]
+        tries = [callers.submit(hashing.verify, f"user{number}", GOOD, None) for number in range(workers + 3)]
         until(lambda: held.now == workers)
         time.sleep(0.05)
         held.go.set()
@@ -109,7 +110,7 @@ def test_half_of_the_processors_hash(
 def test_they_step_back_for_everything_else(held: Held) -> None:
     held.go.set()
     mine = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    hashing.verify(GOOD, None)
+    hashing.verify(ADA, GOOD, None)
     assert held.priorities == {hashing.NICE}
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine
 
@@ -117,17 +118,34 @@ def test_they_step_back_for_everything_else(held: Held) -> None:
 def test_who_finds_the_line_full_is_told_when_to_come_back(held: Held) -> None:
     room = hashing.at_once() + HASHES_QUEUED_MAX
     with ThreadPoolExecutor(room + 5) as callers:
-        tries = [callers.submit(hashing.verify, GOOD, None) for _ in range(room)]
+        tries = [callers.submit(hashing.verify, f"user{number}", GOOD, None) for number in range(room)]
         until(lambda: held.now == hashing.at_once() and hashing._pool().slots._value == 0)
         began = time.monotonic()
-        for call in (lambda: hashing.verify(GOOD, None), lambda: hashing.hash_password(GOOD)):
+        for call in (lambda: hashing.verify(ADA, GOOD, None), lambda: hashing.hash_password(ADA, GOOD)):
             with pytest.raises(TooManyRequests) as refused:
                 call()
             assert 1 <= (refused.value.retry_after_s or 0) <= 10
         assert time.monotonic() - began < 1
         held.go.set()
         assert all(tried.result() for tried in tries)
-    assert hashing.verify(GOOD, None)
+    assert hashing.verify(ADA, GOOD, None)
+
+
+def test_one_name_has_few_places_and_others_theirs(held: Held) -> None:
+    """Sixteen logins of one user, with the right password, kept everybody else's waiting for seconds."""
+    with ThreadPoolExecutor(HASHES_PER_NAME + 1) as callers:
+        own = [callers.submit(hashing.verify, ADA, GOOD, None) for _ in range(HASHES_PER_NAME)]
+        until(lambda: hashing._of_name[ADA] == HASHES_PER_NAME)
+        for call in (lambda: hashing.verify(ADA, GOOD, None), lambda: hashing.hash_password(ADA, GOOD)):
+            with pytest.raises(TooManyRequests) as refused:
+                call()
+            assert refused.value.retry_after_s == 1
+        others = callers.submit(hashing.verify, "bob", GOOD, None)
+        until(lambda: hashing._of_name["bob"] == 1)
+        held.go.set()
+        assert all(tried.result() for tried in (*own, others))
+    assert not hashing._of_name
+    assert hashing.verify(ADA, GOOD, None)
 
 
 def test_a_hash_that_breaks_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +155,12 @@ def test_a_hash_that_breaks_gives_its_place_back(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(passwords, "verify", broken)
     for _ in range(hashing.at_once() + HASHES_QUEUED_MAX + 1):
         with pytest.raises(MemoryError):
-            hashing.verify(GOOD, None)
+            hashing.verify(ADA, GOOD, None)
 
 
 def test_the_first_two_at_once_share_one_line(held: Held) -> None:
     with ThreadPoolExecutor(8) as callers:
-        tries = [callers.submit(hashing.verify, GOOD, None) for _ in range(8)]
+        tries = [callers.submit(hashing.verify, f"user{number}", GOOD, None) for number in range(8)]
         until(lambda: held.now >= 1)
         assert len(hash_threads()) == hashing.at_once()
         held.go.set()
@@ -154,7 +172,7 @@ def test_other_threads_go_on_while_one_hashes() -> None:
     longest, ends = 0.0, threading.Event()
 
     def hashes() -> None:
-        hashing.verify(GOOD, None)
+        hashing.verify(ADA, GOOD, None)
         ends.set()
 
     thread = threading.Thread(target=hashes)

@@ -249,7 +249,7 @@ def test_an_old_hash_waits_when_too_many_do(far: FarEnd, monkeypatch: pytest.Mon
     user = known()
     users.update(user, password_hash=old_hash(PASSWORD))
 
-    def busy(_: str) -> str:
+    def busy(*_: str) -> str:
         raise TooManyRequests("too many")
 
     monkeypatch.setattr(hashing, "hash_password", busy)
@@ -264,7 +264,7 @@ def test_a_password_that_changes_meanwhile_opens_nothing(
     user = known()
 
     def meanwhile(change: dict[str, Any]) -> Any:
-        def verify(_password: str, _stored: str | None) -> bool:
+        def verify(_name: str, _password: str, _stored: str | None) -> bool:
             users.update(user, **change)
             return True
 
@@ -431,9 +431,9 @@ def test_a_right_present_password_is_no_failure(ada: Caller, far: FarEnd) -> Non
 def test_two_changes_at_once(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     real = hashing.hash_password
 
-    def slow(normalised: str) -> str:
+    def slow(name: str, normalised: str) -> str:
         users.update(users.get("ada"), password_hash="v1$other")
-        return real(normalised)
+        return real(name, normalised)
 
     monkeypatch.setattr(hashing, "hash_password", slow)
     with pytest.raises(Conflict):

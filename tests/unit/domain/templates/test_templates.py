@@ -84,7 +84,7 @@ def test_changes_stand_in_one_line_before_the_database(ada: Caller) -> None:
         connect.close_database()
 
     thread = threading.Thread(target=change)
-    with templates.edit_lock:
+    with templates.editing(ada):
         thread.start()
         thread.join(0.1)
         assert thread.is_alive()
