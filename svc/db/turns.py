@@ -23,6 +23,7 @@ class Turns:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.held = False
+        self.user = ""  # who had the last turn
         # One lock for each waiting thread, released at its turn: by user, whose turn is next first.
         self.waiting: dict[str, deque[threading.Lock]] = {}
 
@@ -38,7 +39,7 @@ class Turns:
     def _take(self, within_s: float, user: str) -> None:
         with self.lock:
             if not self.held:
-                self.held = True
+                self.held, self.user = True, user
                 return
             mine = threading.Lock()
             mine.acquire()
@@ -54,13 +55,15 @@ class Turns:
                 raise NoTurn
 
     def _pass_on(self) -> None:
-        """Give the turn to the next user's first thread, and that user the last place."""
+        """Give the turn to the next user's first thread; a newcomer cannot come in between."""
         with self.lock:
             if not self.waiting:
                 self.held = False
                 return
-            user = next(iter(self.waiting))
-            own = self.waiting.pop(user)
+            if self.user in self.waiting:  # had the last one: behind the others, those that came later too
+                self.waiting[self.user] = self.waiting.pop(self.user)
+            self.user = next(iter(self.waiting))
+            own = self.waiting[self.user]
             own.popleft().release()
-            if own:
-                self.waiting[user] = own
+            if not own:
+                del self.waiting[self.user]
