@@ -69,14 +69,18 @@ class StoppedWatch:
     def _delete_all(self, owner_id: int, rows: list[Due]) -> None:
         try:
             with self.slots:
-                for row in rows:
-                    self.not_before[row.id] = time.monotonic() + AGAIN_S
-                    if not self._delete(row):
-                        self.not_before |= {row.id: time.monotonic() + AGAIN_S for row in rows}
+                for number, row in enumerate(rows):
+                    replied = self._delete(row)
+                    self._put_off([row] if replied else rows[number:])
+                    if not replied:
                         break
         finally:
             with self.lock:
                 self.deleting.discard(owner_id)
+
+    def _put_off(self, rows: list[Due]) -> None:
+        with self.lock:
+            self.not_before |= {row.id: time.monotonic() + AGAIN_S for row in rows}
 
     def _delete(self, row: Due) -> bool:
         """Delete one; False if its owner's agent does not reply: other owners wait for the slot."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 
@@ -102,10 +103,33 @@ def test_the_worker_forgets_what_was_cancelled_in_the_queue(
     wait_for(lambda: worker.calls)
     assert [one.operation_id for one in build_secrets.ended()] == [operation["id"]]
     worker.answers["image.secrets"] = {}
+    wait_for(lambda: not watch.removing)
     watch.not_before.clear()
     watch.begin()
     wait_for(lambda: not build_secrets.ended())
     assert worker.calls[-1].args == {"operation": operation["id"], "sizes": []}
+
+
+def test_an_agent_that_says_nothing_is_asked_by_one_thread(ada: Caller, worker: FarEnd) -> None:
+    """Each of a user's builds had a thread, however many the user had begun and cancelled."""
+    with write():
+        for number in range(300):
+            values = (f"op-{number:08}", ada.user_id, "2026-01-01T00:00:00.000Z")
+            database.execute_sql(
+                "INSERT INTO build_secrets (operation_id, owner_id, created_at) VALUES (?, ?, ?)", values
+            )
+    silent, before = threading.Event(), threading.active_count()
+    worker.answers["image.secrets"] = lambda _call: silent.wait(30) and "timeout"
+    watch = SecretWatch(worker.helper)
+    for _ in range(3):
+        watch.begin()
+        wait_for(lambda: worker.calls)
+        assert threading.active_count() <= before + 2
+    silent.set()
+    wait_for(lambda: not watch.removing)
+    watch.begin()
+    assert not watch.removing
+    assert len(worker.calls) == 1
 
 
 def wait_for(condition: object) -> None:
