@@ -27,6 +27,7 @@ RESTORES = "restores"  # what root was asked to restore, a line of JSON each
 ROOT_FILES = (
     ENROLLED, "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED, "update.json",
 )  # fmt: skip
+LOCKS = ("backup.lock", "switch.lock", "enrolled.lock", "registries.json.lock", "update.json.lock")
 LOGINS = "registry-logins"  # of private registries, and the folder of the accounts' copies
 KINDS = {
     "regular file": stat.S_ISREG,
@@ -60,7 +61,7 @@ def of_root(settings: Settings) -> Iterator[OwnFile]:
     yield OwnFile(settings.state_dir, (), "directory", ROOT, 0o755)
     for name in ROOT_FILES:
         yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o644)
-    for name in ("backup.lock", "switch.lock", RESTORES, restoring.NAME, switching.NAME):
+    for name in (*LOCKS, RESTORES, restoring.NAME, switching.NAME):
         yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (f"{LOGINS}.json",), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (LOGINS,), "directory", ROOT, 0o711)

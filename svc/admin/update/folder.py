@@ -24,7 +24,7 @@ def alone(state_dir: str) -> Iterator[str]:
     """The folder's path, for the one apply at a time; raises OperationInProgress."""
     path = os.path.join(state_dir, NAME)
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, MODE, exist_ok=True)  # never readable: whoever opens it could hold its lock
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise HostRefused(

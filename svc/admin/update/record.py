@@ -74,14 +74,18 @@ def _write(state_dir: str, record: dict[str, Any]) -> None:
 
 
 def change(state_dir: str, **parts: dict[str, Any]) -> None:
-    """Replace parts of the record; others that do so wait."""
+    """Replace parts of the record; others that do so wait.
+
+    The lock is a file that only root can open, since whoever opens one can hold it.
+    """
     os.makedirs(state_dir, mode=0o755, exist_ok=True)
-    directory = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(f"{path_of(state_dir)}.lock", flags, 0o600)
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         _write(state_dir, read(state_dir) | parts)
     finally:
-        os.close(directory)
+        os.close(lock)
 
 
 def _fits(part: Any, form: dict[str, type]) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,24 @@ def test_parts_are_replaced_one_by_one(tmp_path: Path) -> None:
     record.change(state, seen=seen)
     assert record.read(state) == {"seen": seen, "checked": CHECKED, "applied": None}
     assert stat.S_IMODE(os.stat(record.path_of(state)).st_mode) == 0o644
-    assert os.listdir(state) == ["update.json"]
+    assert sorted(os.listdir(state)) == ["update.json", "update.json.lock"]
+
+
+def test_nobody_else_can_hold_its_lock(tmp_path: Path) -> None:
+    """It was the directory itself, which everybody may open: `flock /var/lib/svc sleep inf` ended updates."""
+    directory = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        change = threading.Thread(
+            target=record.change, args=(str(tmp_path),), kwargs={"checked": CHECKED}, daemon=True
+        )
+        change.start()
+        change.join(10)
+        assert not change.is_alive()
+    finally:
+        os.close(directory)
+    assert record.read(str(tmp_path))["checked"] == CHECKED
+    assert stat.S_IMODE(os.stat(tmp_path / "update.json.lock").st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
