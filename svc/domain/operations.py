@@ -57,15 +57,16 @@ class Report(Protocol):
 
 
 # The name of the workspace that a set-up creates, also before it has; of an image its reference.
-_NAME = """coalesce((SELECT w.name FROM workspaces w WHERE w.id = o.subject_id),
-    json_extract(o.request_json, '$.workspace.name'), o.subject_id)"""
+_REQUEST = pages.stored("o.request_json")
+_NAME = f"""coalesce((SELECT w.name FROM workspaces w WHERE w.id = o.subject_id),
+    json_extract({_REQUEST}, '$.workspace.name'), o.subject_id)"""
 RECORD = f"""json_object(
     'id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
-    'progress', json(o.progress_json), 'error', json(o.error_json),
+    'progress', json({pages.stored("o.progress_json", "'{}'")}), 'error', json({pages.stored("o.error_json")}),
     'subject', json_object('type', o.subject_type, 'id', o.subject_id, 'name', {_NAME}),
     'template', json((SELECT json_object('id', t.id, 'name', t.name) FROM templates t
-        WHERE t.id = json_extract(o.request_json, '$.template_id'))),
-    'result', json(o.result_json),
+        WHERE t.id = json_extract({_REQUEST}, '$.template_id'))),
+    'result', json({pages.stored("o.result_json")}),
     'created_at', o.created_at, 'updated_at', o.updated_at, 'finished_at', o.finished_at)"""
 _SORT = {name: f"o.{name}" for name in ("created_at", "updated_at", "finished_at", "kind", "status")}
 
@@ -162,7 +163,7 @@ def page_of(caller: Caller, page: Page, kinds: tuple[str, ...] = (), subject: st
     of_kind = f"o.kind IN ({', '.join('?' * len(kinds))})" if kinds else "1"
     of_subject = f"? IN (o.subject_id, {_NAME}, t.id, t.name)" if subject else "1"
     source = (
-        "FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')"
+        f"FROM operations o LEFT JOIN templates t ON t.id = json_extract({_REQUEST}, '$.template_id')"
         f" WHERE o.owner_id = ? AND {found} AND {status} AND {of_kind} AND {of_subject}"
     )
     parameters = (caller.user_id, *values, *statuses, *kinds, *([subject] if subject else []))

@@ -46,6 +46,14 @@ def matching(page: Page, columns: tuple[str, ...]) -> tuple[str, list[str]]:
     return "(" + " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns) + ")", [pattern] * len(columns)
 
 
+def stored(column: str, otherwise: str = "NULL") -> str:
+    """SQL for a column's JSON text; `otherwise` for text that is none, after a change by hand.
+
+    json() and its like would fail for one such row, and with it the whole list.
+    """
+    return f"iif(json_valid({column}), {column}, {otherwise})"
+
+
 def with_status(page: Page, column: str) -> tuple[str, list[str]]:
     """The condition for the requested statuses (all when none is requested), and its parameters."""
     if not page.status:

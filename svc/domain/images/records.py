@@ -46,7 +46,7 @@ _RECORD = f"""json_object(
     'used_by', json((SELECT json_group_array(w.name) FROM workspaces w
         WHERE w.owner_id = ?1 AND w.image_ref = f.image_ref AND {USES})),
     'operation', json((SELECT json_object('id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
-            'progress', json(o.progress_json)) FROM operations o
+            'progress', json({pages.stored("o.progress_json", "'{}'")})) FROM operations o
         WHERE o.owner_id = ?1 AND o.subject_type = 'image' AND o.subject_id = f.image_ref
             AND o.status IN ('queued', 'running') ORDER BY o.created_at LIMIT 1)),
     'warnings', iif(f.template_id IS NULL, json('[]'), json({_WARNINGS})),

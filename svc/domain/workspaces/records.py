@@ -70,9 +70,9 @@ _RECORD = f"""json_object(
     'image', json_object('ref', w.image_ref, 'digest', w.image_digest),
     'image_status', {IMAGE_STATUS}, 'newer_image', json(iif({_NEWER_IMAGE}, 'true', 'false')),
     'status', w.status, 'status_reason', w.status_reason, 'status_since', w.status_since,
-    'health', w.health, 'last_error', json(w.last_error_json),
+    'health', w.health, 'last_error', json({pages.stored("w.last_error_json")}),
     'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status, 'phase', p.phase,
-        'progress', json(p.progress_json)) FROM operations p
+        'progress', json({pages.stored("p.progress_json", "'{}'")})) FROM operations p
         WHERE p.owner_id = w.owner_id AND p.subject_type = 'workspace' AND p.subject_id = w.id
         AND p.status IN ('queued', 'running') LIMIT 1),
     'allowed_actions', CASE w.status {_ACTIONS} END,
@@ -81,10 +81,12 @@ _RECORD = f"""json_object(
         'gpu_count', w.gpu_count, 'gpu_mode', w.gpu_mode),
     'gpus', (SELECT json_group_array(json_object('uuid', l.gpu, 'mode', l.mode)) FROM gpu_leases l
         WHERE l.workspace_id = w.id),
-    'command', json(w.command_json), 'limits_missing', json(w.limits_missing_json),
+    'command', json({pages.stored("w.command_json")}),
+    'limits_missing', json({pages.stored("w.limits_missing_json", "'[]'")}),
     'warnings', json({_WARNINGS}), 'mounts', {_MOUNTS},
     'env', CASE w.env_json WHEN '{{}}' THEN json('[]') ELSE json((SELECT json_group_array(
-        json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
+        json_object('name', e.key, 'value', e.value))
+        FROM json_each({pages.stored("w.env_json", "'{}'")}) e)) END,
     'launchers', {_LAUNCHERS},
     'ports', (SELECT json_group_array(json_object('name', p.name, 'container_port', p.container_port,
         'host_port', p.host_port, 'access', p.access, 'kind', p.kind, 'user', p.user,

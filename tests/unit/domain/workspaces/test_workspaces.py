@@ -11,7 +11,7 @@ from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_templat
 
 from svc import errors
 from svc.db.connect import close_database, database, write
-from svc.domain import audit_budget
+from svc.domain import audit_budget, operations
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.workspaces import records, workspaces
@@ -640,3 +640,23 @@ def test_only_administrators_name_another_owner(
         workspaces.page_of(bob, Page(), "ada")
     with pytest.raises(errors.NotFound):
         workspaces.page_of(boss, Page(), "nobody")
+
+
+@pytest.mark.parametrize("text", ["", "{broken", "nope"])
+def test_a_row_whose_json_is_broken_hides_no_other(ada: Caller, template: str, text: str) -> None:
+    """After a change by hand: the row is there, without what cannot be read."""
+    lab, _ = (make_workspace(ada.user_id, template, name) for name in ("lab", "other"))
+    operation = operations.enqueue(ada, "setup", "workspace", lab, {"workspace": {"name": "lab"}})["id"]
+    columns = "last_error_json = ?1, command_json = ?1, limits_missing_json = ?1, env_json = ?1"
+    with write():
+        database.execute_sql(f"UPDATE workspaces SET {columns} WHERE id = ?2", (text, lab))
+        columns = "progress_json = ?1, error_json = ?1, result_json = ?1, request_json = ?1"
+        database.execute_sql(f"UPDATE operations SET {columns} WHERE id = ?2", (text, operation))
+    found = {item["name"]: item for item in json.loads(workspaces.page_of(ada, Page()))["items"]}
+    assert set(found) == {"lab", "other"}
+    odd = found["lab"]
+    assert (odd["last_error"], odd["command"], odd["limits_missing"], odd["env"]) == (None, None, [], [])
+    assert odd["operation"]["progress"] == {}
+    (item,) = operations.page_of(ada, Page())["items"]
+    assert (item["progress"], item["error"], item["result"]) == ({}, None, None)
+    assert (item["subject"]["name"], item["template"]) == ("lab", None)
