@@ -81,10 +81,9 @@ def edit_user(args: Arguments) -> int:
         raise error
     if superuser:
         mark(settings, args.name, administrator=True)
-    untrusted = as_owner(settings, change)
-    if superuser is False:
+    show(settings, args.name, changes, as_owner(settings, change))
+    if superuser is False:  # the row is changed already, whatever becomes of root's list
         mark(settings, args.name, administrator=False)
-    show(settings, args.name, changes, untrusted)
     return 0
 
 
@@ -180,9 +179,14 @@ def mark(settings: Settings, name: str, *, administrator: bool) -> None:
     """Change root's list, through a helper of our own."""
     from svc.admin.actor import REQUEST_ID
     from svc.admin.own_helper import own_helper
+    from svc.errors import SvcError
 
-    with own_helper(settings) as helper:
-        helper.call("account.mark", name, {"administrator": administrator}, rid=REQUEST_ID)
+    try:
+        with own_helper(settings) as helper:
+            helper.call("account.mark", name, {"administrator": administrator}, rid=REQUEST_ID)
+    except SvcError as error:
+        error.hint = sudo_command()  # the same command completes it
+        raise
 
 
 COMMANDS = (

@@ -253,6 +253,7 @@ def _resolve_failed_start(caller: Caller, claimed: Workspace, before: Workspace,
         return
     if running:
         states.move(claimed, "running", reason, started_at=now())
+        error.message += f"; {claimed.name} runs"  # of the start itself no more is known
     else:
         # Where only the reply was lost, the engine refused nothing: the state itself is sound.
         _resolve_stopped(claimed, "stopped" if isinstance(error, EngineUnavailable) else "failed", reason)
@@ -311,6 +312,8 @@ def _resolve_failed_stop(caller: Caller, claimed: Workspace, before: Workspace, 
         return
     # As after a start; but behind a failed one a start may be under way, so that its leases stay.
     sound = isinstance(error, EngineUnavailable) and before.status != "failed"
+    if sound and not running:
+        error.message += f"; {claimed.name} is stopped"
     states.move(claimed, "running" if running else "stopped" if sound else "failed", "engine_error")
 
 

@@ -71,9 +71,10 @@ def test_a_failed_start_leaves_no_lease_unless_nobody_knows(
     ada: Caller, far: FarEnd, lab: str, answer: Any, seen: Any, error: type[Exception], status: str, held: int
 ) -> None:
     far.answers |= {"ctr.start": answer, "ctr.inspect": seen}
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         workspaces.start(ada, "lab")
     assert workspaces.get(ada, "lab")["status"] == status
+    assert caught.value.message.endswith("; lab runs") == (status == "running"), "it does not deny the start"
     assert len(leases.of(lab)) == held
 
 
@@ -255,6 +256,21 @@ def test_a_template_with_gpus_by_default(ada: Caller, far: FarEnd, gpus: Gpus) -
     make_template(ada.user_id, "cuda", defaults={"gpu_count": 1})
     workspaces.create(ada, {"name": "lab", "template": "cuda"})
     assert len(workspaces.start(ada, "lab")["gpus"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"), [(NOT_RUNNING, "stopped"), ({"exists": True, "status": "running"}, "running")]
+)
+def test_a_stop_whose_answer_is_lost_is_not_denied(
+    ada: Caller, far: FarEnd, lab: str, seen: Any, status: str
+) -> None:
+    far.answers["ctr.start"] = STARTED
+    workspaces.start(ada, "lab")
+    far.answers |= {"ctr.stop": None, "ctr.inspect": seen}
+    with pytest.raises(errors.EngineUnavailable) as caught:
+        workspaces.stop(ada, "lab")
+    assert workspaces.get(ada, "lab")["status"] == status
+    assert caught.value.message.endswith("; lab is stopped") == (status == "stopped")
 
 
 def test_a_stop_that_is_lost_behind_a_start_that_may_be_under_way(ada: Caller, far: FarEnd, lab: str) -> None:
