@@ -62,7 +62,8 @@ _NAME = f"""coalesce((SELECT w.name FROM workspaces w WHERE w.id = o.subject_id)
     json_extract({_REQUEST}, '$.workspace.name'), o.subject_id)"""
 RECORD = f"""json_object(
     'id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
-    'progress', json({pages.stored("o.progress_json", "'{}'")}), 'error', json({pages.stored("o.error_json")}),
+    'progress', json({pages.stored("o.progress_json", "'{}'")}),
+    'error', json({pages.stored("o.error_json")}),
     'subject', json_object('type', o.subject_type, 'id', o.subject_id, 'name', {_NAME}),
     'template', json((SELECT json_object('id', t.id, 'name', t.name) FROM templates t
         WHERE t.id = json_extract({_REQUEST}, '$.template_id'))),
