@@ -38,10 +38,10 @@ def main() -> int:
     end(is_ours)
     end(lambda pid: carries(pid, mark) and is_service(pid))  # under SIGSTOP it may hold a lock of the store
     resume(mark)
-    remaining = remove_containers(home)
-    for image in () if remaining else sys.argv[2:]:
+    is_done = remove_containers(home)
+    for image in sys.argv[2:] if is_done else ():
         podman(home, "rmi", "--", image)  # one that the user's own container needs stays
-    if not remaining:
+    if is_done:
         if home.store:  # whatever is in it has been put there by the service
             inside = (f"{home.store}/{name}" for name in os.listdir(home.store))
             podman(home, "unshare", "rm", "-rf", "--", *inside)  # also what belongs to subordinate ids
@@ -50,7 +50,7 @@ def main() -> int:
             for name in os.listdir(home.store):  # the last commands have begun an empty store
                 shutil.rmtree(f"{home.store}/{name}", ignore_errors=True)
         shutil.rmtree(home.own, ignore_errors=True)
-    return 1 if remaining else 0
+    return 0 if is_done else 1
 
 
 def is_ours(pid: int) -> bool:
@@ -87,20 +87,22 @@ def resume(mark: bytes) -> None:
         kill(pid, lambda pid: carries(pid, mark), signal.SIGCONT)
 
 
-def remove_containers(home: Home) -> list[str]:
-    """Remove the containers of workspaces; returns the ids of those that are left."""
+def remove_containers(home: Home) -> bool:
+    """Remove the containers of workspaces; whether none is left, False where they cannot be listed."""
     found = containers(home)
-    for container in found:
-        podman(home, "rm", "--force", "--volumes", "--time", str(STOP_S), "--", container)
-    return containers(home) if found else []
+    if found:
+        for container in found:
+            podman(home, "rm", "--force", "--volumes", "--time", str(STOP_S), "--", container)
+        found = containers(home)
+    return found == []
 
 
-def containers(home: Home) -> list[str]:
-    """The ids of the user's containers that are workspaces; of an unreadable store one that names it."""
+def containers(home: Home) -> list[str] | None:
+    """The ids of the user's containers that are workspaces; None for a store that cannot be read."""
     status, out = podman(
         home, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={LABEL}", timeout_s=LIST_S
     )
-    return out.split() if status == 0 else ["the store cannot be read"]
+    return out.split() if status == 0 else None
 
 
 def mark_of(home: Home) -> bytes:
