@@ -60,7 +60,7 @@ def find_running(workspace: Workspace) -> crun.Running:
     if pause_pid is None:
         raise Failure("unavailable", "Podman's namespaces no longer exist; restart the workspace")
     running = workspace.running._replace(pause_pid=pause_pid)
-    if running.cgroup and not cgroups.may_enter(running.cgroup):
+    if not crun.may_enter(workspace.home, running):
         raise Failure("unavailable", "the container's control group cannot be entered")
     return running
 

@@ -202,7 +202,7 @@ def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
     """The container, if crun can run a command in it."""
     running = find_by_crun(podman, call, workspace_id)
     podman.scope.wait()
-    if running and running.cgroup and not cgroups.may_enter(running.cgroup):
+    if running and not crun.may_enter(podman.home, running):
         return None
     return running
 

@@ -15,7 +15,7 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC, getrlimit
 from svc_helper.agent import user_files
 from svc_helper.agent.home import CGROUPS, CRUN, Home
 from svc_helper.agent.process import start
-from svc_helper.agent.runtime import records
+from svc_helper.agent.runtime import cgroups, records
 from svc_helper.agent.runtime.sealed_crun import Program
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ _NSENTER = "/usr/bin/nsenter"
 _STATUS_MAX = 64 * 1024
 _CONFIG_MAX = 4 * 1024 * 1024
 _HEAD_S = 5
+_CHOWN_S = 5
 _LIMITS = {
     "Max processes": ("RLIMIT_NPROC", RLIMIT_NPROC),
     "Max open files": ("RLIMIT_NOFILE", RLIMIT_NOFILE),
@@ -152,6 +153,24 @@ def enter_argv(pause_pid: int) -> list[str]:
 def environment(home: Home) -> dict[str, str]:
     """The environment of nsenter and crun themselves: without a locale, whose files nsenter looks for."""
     return home.environment | {"LANG": "C"}
+
+
+def may_enter(home: Home, running: Running) -> bool:
+    """Whether the agent may move processes into the container's group; True where it has none of its own.
+
+    crun gives the group of a container with ids of its own to that container's root, from 1.21 on at the
+    latest. It is taken back, once for each start: the container sees its groups read-only anyway.
+    """
+    group = running.cgroup
+    if not group or cgroups.may_enter(group):
+        return True
+    try:
+        if os.stat(group).st_uid == os.getuid():
+            return False
+    except OSError:
+        return False
+    argv = [*enter_argv(running.pause_pid), "/usr/bin/chown", "0:0", group, f"{group}/cgroup.procs"]
+    return start(argv, environment(home), {2: None}).finish(_CHOWN_S) == 0 and cgroups.may_enter(group)
 
 
 def exec_argv(home: Home, running: Running, group: str, program: Program) -> list[str]:

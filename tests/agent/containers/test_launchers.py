@@ -94,6 +94,24 @@ def test_it_runs_as_the_containers_own_process(agent: Agent, make: Make) -> None
         assert normal(text(agent, ws, "who")) == normal(run(agent, ws, "sh", "-c", IDENTITY)["stdout"])
 
 
+def test_a_container_whose_root_owns_its_group(agent: Agent, user: User, image: str) -> None:
+    """As crun 1.21 has it where that root is not the user; crun 1.8.1 leaves the group with the user."""
+    ws = "ws-57abb043"
+    options = ["--userns=keep-id:uid=1234,gid=1234", f"--cgroup-parent=/test-{user.name}"]
+    names = [f"--name=svc-{ws}", f"--label=svc.workspace={ws}"]
+    container_id = user.podman("create", "--init", *options, *names, image, "sleep", "1000").stdout.strip()
+    try:
+        assert agent.call("ctr.start", id=ws).data
+        record = user.run("cat", f"{user.runtime}/crun/{container_id}/status").stdout
+        group = f"/sys/fs/cgroup/{json.loads(record)['cgroup-path'].strip('/')}"
+        assert container_id in group
+        user.podman("unshare", "chown", "1:1", group, f"{group}/cgroup.procs")
+        start(agent, ws, "web", "true")
+        assert exited(agent, ws, "web")["exit_code"] == 0
+    finally:
+        agent.call("ctr.remove", id=ws)
+
+
 @IN_EACH_STORE
 @pytest.mark.parametrize(
     ("command", "code", "said"),
