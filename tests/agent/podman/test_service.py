@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.podman.service import Service
 from svc_helper.agent.scope import Scope
-from svc_helper.agent.serve import handler_of, serve
+from svc_helper.agent.serve import THREAD_STACK, handler_of, serve
 from svc_helper.wire import protocol
 from svc_helper.wire.limits import AGENT_CALLS_MAX
 
@@ -228,6 +229,33 @@ def test_rubbish_is_unavailable_and_the_next_call_works(stage: Stage, agent: Age
     assert answer.code == "unavailable"
     assert answer.message["message"].startswith("Podman"), "a text of ours"
     assert agent.call("ctr.inspect", id=WS).data["exists"]
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "json.loads('[' * 100_000)",
+        """json.loads('{"a":' * 100_000)""",
+        """json.dumps(json.loads('{"a":' * 9_900 + '1' + '}' * 9_900))""",
+        "json.loads('[' * 9_900 + ']' * 9_900) == json.loads('[' * 9_900 + ']' * 9_900)",
+    ],
+)
+def test_the_stack_of_a_thread_is_large_enough_for_what_nests(deed: str) -> None:
+    """In a process of its own, which Linux would end otherwise."""
+    program = f"""
+import json, threading
+from contextlib import suppress
+
+def act():
+    with suppress(RecursionError):
+        {deed}
+
+threading.stack_size({THREAD_STACK})
+thread = threading.Thread(target=act)
+thread.start()
+thread.join()
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_an_answer_without_end_is_cut_off(stage: Stage, agent: Agent) -> None:
