@@ -79,7 +79,7 @@ def _sum(layers: set[str], known: dict[str, Layer]) -> int:
 
 def writable_layers(store: Store) -> list[str]:
     """The ids of the writable layers of the store's containers."""
-    rows = image_store.rows_of(f"{store.root}/{store.driver}-containers/containers.json")
+    rows = image_store.container_rows(f"{store.root}/{store.driver}")
     tops = [row["layer"] for row in rows if isinstance(row.get("layer"), str)]
     return [top for top in tops[:_CONTAINERS_MAX] if top.isalnum()]
 

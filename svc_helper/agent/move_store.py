@@ -19,7 +19,7 @@ import sys
 from svc_helper import interpreter
 from svc_helper.agent.containers.spec import LABEL
 from svc_helper.agent.home import STORAGE, Home
-from svc_helper.agent.images.store import rows_of
+from svc_helper.agent.images.store import container_rows, rows_of
 from svc_helper.agent.leave import end, end_podman, is_ours, podman
 from svc_helper.agent.podman import moved_layers
 from svc_helper.wire.quick_typing import Any
@@ -101,8 +101,7 @@ def containers_of(home: Home) -> list[dict[str, Any]]:
 def copy(root: str, store: str, containers: list[dict[str, Any]]) -> None:
     """Copy layers and images, and what the containers of workspaces have written."""
     draft = f"{store}/{MOVING}"
-    rows = rows_of(f"{root}/{DRIVER}-containers/containers.json")
-    tops = {row["id"]: row["layer"] for row in rows}
+    tops = {row["id"]: row["layer"] for row in container_rows(f"{root}/{DRIVER}")}
     for directory in (f"{draft}/{DRIVER}", f"{draft}/{DRIVER}-layers", f"{draft}/{DRIVER}-images"):
         os.makedirs(directory, 0o700, exist_ok=True)
     known = [row for row in rows_of(f"{root}/{DRIVER}-layers/layers.json") if row["id"] not in tops.values()]

@@ -48,6 +48,8 @@ def test_layers_count_once_and_hostile_lists_do_no_harm(tmp_path: Path) -> None:
     assert disk_usage.writable_layers(store) == ["abc"]
     put("overlay-containers", {"not": "a list"})
     assert disk_usage.writable_layers(store) == []
+    (tmp_path / "overlay-containers/volatile-containers.json").write_text(json.dumps([{"layer": "def"}]))
+    assert disk_usage.writable_layers(store) == ["def"], "Podman 5 keeps those of builds and --rm there"
 
 
 def test_shared_roots_are_not_a_users_own() -> None:

@@ -18,7 +18,7 @@ import time
 
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.descriptions import texts
-from svc_helper.agent.images.store import Store, rows_of
+from svc_helper.agent.images.store import Store, container_rows, rows_of
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime import crun, kill_marked
 from svc_helper.wire.quick_typing import Any, NamedTuple
@@ -224,7 +224,7 @@ def _unfinished(paths: BuildPaths) -> set[str]:
 
 
 def _rows(paths: BuildPaths) -> list[dict[str, Any]]:
-    return _with_id(rows_of(f"{paths.store}-containers/containers.json"))
+    return _with_id(container_rows(paths.store))
 
 
 def _with_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -126,7 +126,7 @@ def remove_left(podman: Podman, call: Call, place: Store, name: str) -> None:
 
     Its Podman goes on without it. The image could not be removed then, and nobody copies it again.
     """
-    rows = store.rows_of(f"{place.root}/{place.driver}-containers/containers.json")
+    rows = store.container_rows(f"{place.root}/{place.driver}")
     if any(name in texts(row, "names") for row in rows):
         with locks.held(podman.home, call, "map", name):  # not while it makes a copy
             _remove(podman, name)

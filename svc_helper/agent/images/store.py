@@ -29,7 +29,7 @@ _IMAGE_ID = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"[a-z0-9]{1,12}:[0-9a-f]{64}")
 _CREATED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 _STEP = re.compile(r"docker\.io/library/[0-9a-f]{64}-tmp:latest\Z")  # Podman's name of a step while it builds
-_CONTAINER_LISTS = ("containers.json", "volatile-containers.json")  # the second of newer storage, for builds
+_CONTAINER_LISTS = ("containers.json", "volatile-containers.json")  # the second of Podman 5: builds, --rm
 
 
 class Store(NamedTuple):
@@ -87,6 +87,11 @@ def rows_of(path: str) -> list[dict[str, Any]]:
     return [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
 
 
+def container_rows(place: str) -> list[dict[str, Any]]:
+    """The store's own records of its containers and of those of builds; `place` is <root>/<driver>."""
+    return [row for name in _CONTAINER_LISTS for row in rows_of(f"{place}-containers/{name}")]
+
+
 def layers(store: Store) -> dict[str, Layer]:
     """The store's layers by id."""
     return {_text(row, "id"): _layer(row) for row in layer_rows(store)}
@@ -120,6 +125,12 @@ def records(store: Store) -> list[dict[str, Any]]:
 def find_named(store: Store, name: str) -> str:
     """The id of the image with this name; empty for none."""
     return next((_text(row, "id") for row in records(store) if name in texts(row, "names")), "")
+
+
+def find_digest(store: Store, image_id: str) -> str | None:
+    """The digest of an image as its usage has it: of one pulled by a list of images, the list's."""
+    row = next((row for row in records(store) if row.get("id") == image_id), {})
+    return _digest(row)
 
 
 def tops(row: dict[str, Any]) -> list[str]:
@@ -164,11 +175,7 @@ def _rows(store: Store, known: dict[str, Layer]) -> list[dict[str, Any]]:
     seconds for 15 builds of many steps.
     """
     found = _images(store)
-    containers = Counter(
-        _text(row, "image")
-        for name in _CONTAINER_LISTS
-        for row in rows_of(f"{store.root}/{store.driver}-containers/{name}")
-    )
+    containers = Counter(_text(row, "image") for row in container_rows(f"{store.root}/{store.driver}"))
     hidden = _steps(store, found, known) - containers.keys()
     return [_row(row, containers[row["id"]], known) for row in found if row["id"] not in hidden]
 
@@ -234,19 +241,24 @@ def _is_step(row: dict[str, Any]) -> bool:
 
 
 def _row(untrusted: dict[str, Any], containers: int, known: dict[str, Layer]) -> dict[str, Any]:
-    own, digest = untrusted.get("big-data-sizes"), _text(untrusted, "digest")
+    own = untrusted.get("big-data-sizes")
     data = [size for size in own.values() if type(size) is int and size >= 0] if isinstance(own, dict) else []
     own_layers = {layer for top in tops(untrusted) for layer in chain(top, known)}
     return {
         "image_id": untrusted["id"],
         "names": [name for name in texts(untrusted, "names") if name.isprintable()],  # as Podman's all are
-        "digest": digest if _DIGEST.fullmatch(digest) else None,
+        "digest": _digest(untrusted),
         "size_bytes": min(sum(known[layer].size for layer in own_layers) + sum(data), _SIZE_MAX),
         "containers": containers,
         "created_at": _created(untrusted),
         "left_by_build": _is_step(untrusted),
         "layers": own_layers,
     }
+
+
+def _digest(untrusted: dict[str, Any]) -> str | None:
+    digest = _text(untrusted, "digest")
+    return digest if _DIGEST.fullmatch(digest) else None
 
 
 def _created(untrusted: dict[str, Any]) -> str | None:

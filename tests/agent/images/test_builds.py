@@ -97,7 +97,8 @@ class Builder:
         home, runtime = self.user.home, self.user.runtime
         script = f"""
             find {home}/.cache/svc/builds -mindepth 1; echo ---
-            find /var/tmp {runtime}/crun -mindepth 1 -maxdepth 1 -user {self.user.name}; echo ---
+            find /var/tmp {runtime}/crun -mindepth 1 -maxdepth 1 -user {self.user.name} ! -name .cache
+            echo ---
             podman ps --all --external --noheading --format "{{{{.Names}}}}" | grep working; echo ---
             podman unshare cat /proc/self/mountinfo | grep -i buildah
         """

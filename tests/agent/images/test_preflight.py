@@ -60,6 +60,8 @@ def test_what_is_to_come(agent: Agent, images: dict[str, str], tidy: None, form:
     assert found["free_bytes"] > found["needed_bytes"] and found["store"].endswith("/containers/storage")
     pulled = agent.call("image.pull", image=ref)
     assert row["digest"] == pulled.data["digest"]
+    usage = agent.call("image.usage").data["images"]
+    assert [one["digest"] for one in usage if ref in one["names"]] == [row["digest"]]
     after = agent.call("image.preflight", images=[ref]).data
     assert (after["download_bytes"], after["needed_bytes"], after["images"][0]["present"]) == (0, 0, True)
     assert found["present_bytes"] < 3 << 20 < after["present_bytes"] < 6 << 20
