@@ -16,6 +16,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import logins, pull_cleanup
@@ -84,6 +85,15 @@ def _object(line: bytes) -> dict[str, Any]:
         raise not_understood() from None
 
 
+def _refusal(untrusted: bytes) -> str:
+    """The words of a response that is no success: text, or from Podman 5 on {"message": TEXT}."""
+    with suppress(strict_json.Malformed):
+        message = strict_json.load_object(untrusted, depth_max=_DEPTH_MAX).get("message")
+        if isinstance(message, str):
+            return message
+    return untrusted.decode(errors="replace")
+
+
 def failure(untrusted_reason: str, image: str) -> Failure:
     """The Failure for a pull or inspection that Podman or skopeo gave up with this message."""
     return Failure(*causes.of_registry(untrusted_reason, image), untrusted_reason)
@@ -104,7 +114,7 @@ def pull(sock: socket.socket, image: str, login: str = "") -> Iterator[dict[str,
         wire.send("POST", f"{COMPAT}/images/create?fromImage={image}", login=logins.header(login, image))
         status, parts = wire.answer()
         if status != 200:
-            raise failure(whole(parts, _LINE_MAX).decode(errors="replace"), image)
+            raise failure(_refusal(whole(parts, _LINE_MAX)), image)
         for status_report in objects(parts):
             if status_report.get("error"):
                 raise failure(str(status_report["error"]), image)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images.images import allowed
-from svc_helper.agent.images.puller import Layers, lock_path, objects
+from svc_helper.agent.images.puller import Layers, lock_path, objects, pull
 
 
 def test_layers_are_summed_up() -> None:
@@ -28,6 +29,24 @@ def test_layers_are_summed_up() -> None:
     ):
         layers.note(rubbish)
     assert (layers.progress()["total"], len(layers.progress()["text"])) == (150, 100)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"reading manifest 1 in reg.example/base: manifest unknown",
+        b'{"cause":"x","message":"reading manifest 1 in reg.example/base: manifest unknown","response":404}',
+    ],
+    ids=["Podman 4", "Podman 5"],
+)
+def test_a_pull_that_podman_refuses(words: bytes) -> None:
+    ours, podmans = socket.socketpair()
+    with podmans:
+        podmans.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(words), words))
+        with pytest.raises(Failure) as raised:
+            list(pull(ours, "reg.example/base:1"))
+    assert raised.value.code == "image_not_in_registry"
+    assert raised.value.engine == "reading manifest 1 in reg.example/base: manifest unknown"
 
 
 def test_a_stream_of_objects_comes_in_any_parts() -> None:
