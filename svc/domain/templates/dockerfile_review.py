@@ -211,7 +211,7 @@ def _source(line: int, source: str, earlier: Set[str], allows: Allows) -> Iterat
     alike = next((name for name in earlier if name.lower() == source.lower()), None)
     if "$" in source:
         yield _refusal(
-            line, "variable", f"{excerpt(source)}: Podman 4.3 takes no variable here; write the name itself"
+            line, "variable", f"{excerpt(source)}: a variable is not taken here; write the name itself"
         )
     elif alike is not None:
         yield _refusal(
@@ -238,21 +238,21 @@ def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterat
 
 def _why_undetermined(written: str) -> str:
     if _OPERATOR.search(written):
-        return "Podman 4.3 takes only ${NAME}, ${NAME:-default} and ${NAME:+other}"
+        return "only ${NAME}, ${NAME:-default} and ${NAME:+other} are taken"
     return "the file does not determine which image this is; give the ARG a default above the FROM"
 
 
 def _downloads(one: Instruction, own: bool) -> Iterator[Found]:
     """ADD of a URL: buildah downloads it in the host's network, where local services listen.
 
-    (RUN downloads in the build's own network.) A source that begins with a variable may become a URL. This
-    Podman has no ADD from git.
+    (RUN downloads in the build's own network.) A source that begins with a variable may become a URL.
+    Podman 5 would clone from git in the same way.
     """
     for source in _sources(one.rest):
         literal, variable, _ = re.sub(r"['\"\\]", "", source).partition("$")
         literal = literal.lower()
         if literal.startswith(GIT):
-            yield _refusal(one.line, "add_git", "Podman 4.3 cannot ADD from git")
+            yield _refusal(one.line, "add_git", "ADD from git is not taken; use RUN git clone")
         elif literal.startswith(REMOTE) and not own:
             message = "ADD of a URL downloads in the host's network; use RUN to download it"
             yield _refusal(one.line, "add_url", message)

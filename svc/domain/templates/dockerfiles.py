@@ -1,7 +1,7 @@
 """Parser for Dockerfiles that reads them as the host's Podman does, before anything of them runs.
 
-The rules are those of buildah 1.28 (in Podman 4.3): it joins lines, removes quotes
-from flags and has no heredocs. Ambiguous text is refused.
+The rules are those of buildah 1.28 (in Podman 4.3): it joins lines and removes quotes
+from flags. Ambiguous text is refused, and heredocs, which newer ones have.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLATFORM_ARGUMENTS = frozenset(
 RESERVED_STAGES = ("scratch", "context")
 BOM = b"\xef\xbb\xbf"
 HEREDOC = (
-    "Podman 4.3 has no heredocs and would run their lines as instructions;"
+    "a heredoc is not taken: some releases of Podman run its lines as instructions;"
     " put them into a file of the build context and COPY it,"
     " or join commands by && with a \\ at each line's end"
 )
@@ -49,7 +49,7 @@ _SYNTAX = re.compile(r"#[ \t]*syntax[ \t]*=", re.IGNORECASE | re.ASCII)
 _FLAG = re.compile(r"(--\S*)\s*")
 _FLAG_FORM = re.compile(r"--[a-z][a-z-]*=[!#-&(-\[\]-~]+")  # no quotes, no backslash, no second alphabet
 _SWITCH = re.compile(r"--[a-z][a-z-]*")
-_HEREDOC = re.compile(r"(?:^|\s)\d*<<-?[\"']?[A-Za-z_]")
+_HEREDOC = re.compile(r"(?:^|\s)\d*<<[^\s<]")  # its end may be any word: `#` would be a comment here
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 _ARGUMENT = re.compile(rf"""({_NAME})(?:=("[^"'\\`]*"|'[^"'\\`]*'|[^\s"'\\`]*))?(?:\s+|\Z)""")
 _VARIABLE = re.compile(rf"""\$(?:({_NAME})|{{({_NAME})(?::([-+])([^${{}}"'\\]*))?}})""")

@@ -251,10 +251,14 @@ def test_an_instruction_that_fails(builder: Builder, line: str, message: str) ->
     assert not builder.agent.call("image.inspect", image=REF).data["present"]
 
 
-def test_a_heredoc_is_none_to_this_podman(builder: Builder) -> None:
-    """Its lines are instructions, or fail as such: why svc refuses a Dockerfile that has one."""
+def test_a_heredoc_is_not_the_same_to_all_podmans(builder: Builder) -> None:
+    """Podman 4.3 runs its lines as instructions, Podman 5 reads it: why svc refuses a Dockerfile with one."""
     answer = builder.run("RUN cat <<EOF >/made", "RUN echo never", "EOF")
-    assert answer.code == "build", lines_of(answer)
+    if answer.message["ok"]:
+        made = builder.user.podman("run", "--rm", "--pull=never", REF, "cat", "/made").stdout
+        assert made == "RUN echo never\n"
+    else:
+        assert answer.code == "build", lines_of(answer)
 
 
 @pytest.mark.parametrize("text", ["", "FROM\n", "RUN true\n", 'FROM x\nENV "\n'])

@@ -151,6 +151,8 @@ def code_of(text: bytes) -> str:
         (BASE + "RUN <<EOF\nUSER root\nEOF", "heredoc"),
         (BASE + "RUN cat 3<<-'EOF' >x", "heredoc"),
         (BASE + "COPY <<f /f", "heredoc"),
+        (BASE + "RUN cat <<#\nUSER root\n#", "heredoc"),
+        (BASE + "RUN cat <<\\1\nUSER root", "heredoc"),
         (BASE + "RUN", "arguments"),
         (BASE + "\\\n", "instruction"),
         (BASE + "RUNX y", "instruction"),
