@@ -42,6 +42,7 @@ _BY_SIGNAL = 128
 _KILLED = _BY_SIGNAL + SIGKILL
 _RECENT_S = 2  # before the container's end, which is then taken for the reason
 _NOT_STARTED = 125
+_REFUSAL_MAX = 256  # bytes of what crun writes when the kernel refuses a program
 _LISTED_ITEMS, _LISTED_MAX = 8, 100  # of a command in a list
 _LAST_S = 3  # for crun to end after the container
 
@@ -378,6 +379,10 @@ class Terminal:
         errors = console.read_errors()
         if errors and (not self._began or refused_by_kernel(errors)):
             self._not_run(errors)
+        elif self._exit_code == 1 and self._scrollback.end <= _REFUSAL_MAX:
+            visible = self._scrollback.read(0, _REFUSAL_MAX).decode(errors="replace")
+            if refused_by_kernel(visible):  # written into the terminal alone by crun 1.21
+                self._not_run(visible)
         self._forget(console)
         self.exited_at = self.active = time.monotonic()
         self._fail_opener(Failure("failed", "the terminal could not be made"))

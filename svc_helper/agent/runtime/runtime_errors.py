@@ -14,8 +14,8 @@ from svc_helper.wire.quick_typing import Any
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell and of Podman
 _CANNOT_RUN = ("executable", "exec container process", "is not a regular file")
 # crun's whole message when the kernel refuses a program that is there. It is in the command's own standard
-# error too; crun 1.21 (Debian 13) writes it only there.
-_EXEC = re.compile(r'\{"msg":"exec: ([A-Za-z ]+)"|exec: ([A-Za-z ]+)\n?\Z')
+# error too; crun 1.21 (Debian 13) writes it only there, to a terminal in red.
+_EXEC = re.compile(r'\{"msg":"exec: ([A-Za-z ]+)"|(?:\x1b\[1;31m)?exec: ([A-Za-z ]+)(?:\x1b\[0m)?\r?\n?\Z')
 _HEAD = 256  # bytes of a first line that Linux reads
 _ELF = b"\x7fELF"
 _NAMED_MAX = 100  # characters of an interpreter's path

@@ -240,7 +240,7 @@ def test_a_removal_that_was_killed_half_way(agent: Agent, make: Make, user: User
         ).stdout.split("/")[-2]
         gone = container_id if index == "containers" else layer
         killed = user.run("bash", "-c", KILLED_WHILE_IT_REMOVES, "bash", container_id, index, gone)
-        if killed.stdout == "Removing\n":
+        if killed.stdout.lower() == "removing\n":  # in small letters by Podman 5
             break
     else:
         pytest.fail("it was always too late")
