@@ -34,6 +34,26 @@ def audit() -> list[tuple[str, str]]:
 # --- create ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["", "{broken", "nope"])
+def test_a_row_whose_json_is_broken_hides_no_other(ada: Caller, template: str, text: str) -> None:
+    """After a change by hand: the row is there, without what cannot be read."""
+    lab, _ = (make_workspace(ada.user_id, template, name) for name in ("lab", "other"))
+    operation = operations.enqueue(ada, "setup", "workspace", lab, {"workspace": {"name": "lab"}})["id"]
+    columns = "last_error_json = ?1, command_json = ?1, limits_missing_json = ?1, env_json = ?1"
+    with write():
+        database.execute_sql(f"UPDATE workspaces SET {columns} WHERE id = ?2", (text, lab))
+        columns = "progress_json = ?1, error_json = ?1, result_json = ?1, request_json = ?1"
+        database.execute_sql(f"UPDATE operations SET {columns} WHERE id = ?2", (text, operation))
+    found = {item["name"]: item for item in json.loads(workspaces.page_of(ada, Page()))["items"]}
+    assert set(found) == {"lab", "other"}
+    odd = found["lab"]
+    assert (odd["last_error"], odd["command"], odd["limits_missing"], odd["env"]) == (None, None, [], [])
+    assert odd["operation"]["progress"] == {}
+    (item,) = operations.page_of(ada, Page())["items"]
+    assert (item["progress"], item["error"], item["result"]) == ({}, None, None)
+    assert (item["subject"]["name"], item["template"]) == ("lab", None)
+
+
 def test_create_makes_the_container_when_the_image_is_there(ada: Caller, far: FarEnd, template: str) -> None:
     record = workspaces.create(ada, {"name": "lab", "template": "base"})
     assert far.verbs() == ["image.inspect", "image.inspect", "ctr.create"]
@@ -640,23 +660,3 @@ def test_only_administrators_name_another_owner(
         workspaces.page_of(bob, Page(), "ada")
     with pytest.raises(errors.NotFound):
         workspaces.page_of(boss, Page(), "nobody")
-
-
-@pytest.mark.parametrize("text", ["", "{broken", "nope"])
-def test_a_row_whose_json_is_broken_hides_no_other(ada: Caller, template: str, text: str) -> None:
-    """After a change by hand: the row is there, without what cannot be read."""
-    lab, _ = (make_workspace(ada.user_id, template, name) for name in ("lab", "other"))
-    operation = operations.enqueue(ada, "setup", "workspace", lab, {"workspace": {"name": "lab"}})["id"]
-    columns = "last_error_json = ?1, command_json = ?1, limits_missing_json = ?1, env_json = ?1"
-    with write():
-        database.execute_sql(f"UPDATE workspaces SET {columns} WHERE id = ?2", (text, lab))
-        columns = "progress_json = ?1, error_json = ?1, result_json = ?1, request_json = ?1"
-        database.execute_sql(f"UPDATE operations SET {columns} WHERE id = ?2", (text, operation))
-    found = {item["name"]: item for item in json.loads(workspaces.page_of(ada, Page()))["items"]}
-    assert set(found) == {"lab", "other"}
-    odd = found["lab"]
-    assert (odd["last_error"], odd["command"], odd["limits_missing"], odd["env"]) == (None, None, [], [])
-    assert odd["operation"]["progress"] == {}
-    (item,) = operations.page_of(ada, Page())["items"]
-    assert (item["progress"], item["error"], item["result"]) == ({}, None, None)
-    assert (item["subject"]["name"], item["template"]) == ("lab", None)
