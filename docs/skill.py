@@ -162,6 +162,7 @@ NEXT = {
     "workdir_missing": "Correct the image or its template.",
     "not_a_directory": "Correct the template's command or mounts.",
     "container_user_missing": "Correct `run_as` of the template, or the image.",
+    "programs_missing": ADMINISTRATOR,
     "network_programs_missing": ADMINISTRATOR,
     "memory_too_small": "Stop it and give it more memory: `svc ws edit NAME --file patch.json`.",
     "processes_exhausted": "End processes of the workspace, or raise `pids_limit` with `svc ws edit`.",

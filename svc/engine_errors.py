@@ -17,7 +17,7 @@ class DiskQuotaExceeded(StorageFull):
 
 
 class CommandNotFound(EngineFailed):
-    """The command or entrypoint of the workspace is not in the image, or the interpreter that it names is not."""
+    """There is no command, or it is not in the image, or the interpreter or loader that it names is not."""
 
     code, status = "command_not_found", 422
 
@@ -50,6 +50,12 @@ class ContainerUserMissing(EngineFailed):
     """The user that the image or `run_as` names does not exist in the container or is outside its range of ids."""
 
     code, status = "container_user_missing", 422
+
+
+class ProgramsMissing(EngineFailed):
+    """The host lacks a program with which Podman runs containers, such as conmon, crun or newuidmap; the message names it."""
+
+    code, status = "programs_missing", 502
 
 
 class NetworkProgramsMissing(EngineFailed):

@@ -25,7 +25,10 @@ HINTS = {
     "image_rejected": (_SEE_TEMPLATE,),
     "ids_out_of_range": (_SEE_TEMPLATE,),
     "environment_too_large": (_SEE_TEMPLATE,),
-    "network_programs_missing": ("sudo apt-get install netavark aardvark-dns slirp4netns passt nftables",),
+    "programs_missing": ("sudo apt-get install --reinstall podman conmon crun catatonit uidmap",),
+    "network_programs_missing": (
+        "sudo apt-get install netavark aardvark-dns iptables slirp4netns passt nftables",
+    ),
     "memory_too_small": (
         'echo \'{{"resources": {{"memory_bytes": 1073741824}}}}\' | svc ws edit {workspace} --file -',
     ),

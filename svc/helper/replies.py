@@ -49,6 +49,7 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "workdir_missing": (engine_errors.WorkdirMissing, ""),
     "not_a_directory": (engine_errors.NotADirectory, ""),
     "container_user_missing": (engine_errors.ContainerUserMissing, ""),
+    "programs_missing": (engine_errors.ProgramsMissing, ""),
     "network_programs_missing": (engine_errors.NetworkProgramsMissing, ""),
     "memory_too_small": (engine_errors.MemoryTooSmall, ""),
     "processes_exhausted": (engine_errors.ProcessesExhausted, ""),

@@ -118,6 +118,7 @@ CODES = (
     "workdir_missing",
     "not_a_directory",
     "container_user_missing",
+    "programs_missing",
     "network_programs_missing",
     "command_not_found",
     "command_not_executable",

@@ -64,7 +64,9 @@ CODES = {
     # the host
     "podman_way": "How containers run here: in users' own systemd managers, or with cgroupfs.",
     "podman": "Podman is installed.",
+    "conmon": "conmon, which holds each container, is installed.",
     "crun": "The runtime crun is installed.",
+    "catatonit": "catatonit, the first process of each container, is installed.",
     "newuidmap": "`newuidmap` is installed and may set ids.",
     "newgidmap": "`newgidmap` is installed and may set ids.",
     "skopeo": "skopeo, which reads manifests of registries, is installed.",

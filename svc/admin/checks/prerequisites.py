@@ -20,7 +20,9 @@ PODMAN_FIRST = (4, 3)  # of Debian 12
 CONTROLLERS = ("cpu", "memory", "pids")
 PACKAGES = {
     "podman": "podman",
+    "conmon": "conmon",
     "crun": "crun",
+    "catatonit": "catatonit",
     "newuidmap": "uidmap",
     "newgidmap": "uidmap",
     "skopeo": "skopeo",

@@ -37,11 +37,15 @@ _STORE: tuple[Row, ...] = (
      ("invalid internal status",)),
 )  # fmt: skip
 _IMAGE_OF_OTHERS = "the image, or the program in it, is for another processor architecture"
+_NETWORK: Row = (
+    "network_programs_missing", "Podman on this host lacks the program that connects containers",
+    ("could not find slirp4netns", "could not find pasta", 'exec: "slirp4netns"', 'exec: "pasta"',
+     "could not find \"netavark\"", "could not find \"aardvark-dns\"", "unable to execute nft",
+     "netavark: no such file or directory (os error 2)"),
+)  # fmt: skip
 _CONTAINER: tuple[Row, ...] = (
     *_STORE,
-    ("network_programs_missing", "Podman on this host lacks the program that connects containers",
-     ("could not find slirp4netns", "could not find pasta", 'exec: "slirp4netns"', 'exec: "pasta"',
-      "could not find \"netavark\"", "could not find \"aardvark-dns\"", "unable to execute nft")),
+    _NETWORK,
     ("image_missing", "the image is not in this user's store", ("image not known",)),
     ("not_found", "the container does not exist", ("no such container",)),
     ("container_name_taken", "another container of this user has the workspace's name",
@@ -69,7 +73,11 @@ _CONTAINER: tuple[Row, ...] = (
     ("container_user_missing", "the image's user does not exist in the container",
      ("unable to find user", "unable to find group", "no matching entries in", "cannot setresuid",
       "cannot setresgid")),
-    ("command_not_found", "the command is not in the image, or the interpreter that it names is not",
+    ("command_not_found", "the image has no command, and neither the template nor the workspace names one",
+     ("no command or entrypoint provided",)),
+    ("command_not_found",
+     "the command is not in the image, or the interpreter that its first line names is not (with Windows line"
+     " ends none is), or its loader is not",
      ("executable file `", "failed to exec pid1: no such file", "missing dynamic library")),
     ("command_not_executable", "the command may not be executed",
      ("open executable*permission denied", "open executable*not permitted",
@@ -116,7 +124,18 @@ _SERVICE: tuple[Row, ...] = (
      "Podman's records are of another user id, as before a change of the uid; without its bolt_state.db"
      " (db.sql) it starts, and images stay",
      ("runroot is pointing to a path*not writable", "creating events dirs*/run/user/*denied")),
+    _NETWORK,
 )  # fmt: skip
+# A program of the host that Podman did not find; of the image it says "not found" too, in other words.
+_PROGRAM = re.compile(
+    r"could not find a working (conmon) binary"
+    r'|default oci runtime "(crun|runc)" not found'
+    r"|fork/exec /[a-z/]*/(conmon|crun|runc): no such file"
+    r"|container-init binary not found on the host: stat /[a-z/]*/(catatonit)"
+    r"|crun: error stat'ing file `/[a-z/]*/(catatonit)`: no such file"
+    r'|exec: "(newuidmap|newgidmap)": executable file not found'
+    r"|/bin/sh: 1: exec: (podman): not found"
+)
 _IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them; larger images need a range of the administrator's
 _NEEDED_IDS = re.compile(
     r"requested (\d{1,10}):(\d{1,10}) for |cannot setres[ug]id to (\d{1,10}): invalid argument"
@@ -126,7 +145,7 @@ _NEEDED_IDS = re.compile(
 def of_container(untrusted_text: str) -> tuple[str, str]:
     """Code and message for the words of an engine that could not handle a container."""
     text = untrusted_text.lower()
-    return _ids(text) or _first(_CONTAINER, text) or ("failed", "Podman reported an error")
+    return _program(text) or _ids(text) or _first(_CONTAINER, text) or ("failed", "Podman reported an error")
 
 
 def of_registry(untrusted_text: str, image: str) -> tuple[str, str]:
@@ -134,12 +153,15 @@ def of_registry(untrusted_text: str, image: str) -> tuple[str, str]:
     text = untrusted_text.lower()
     for name in (image, image.rpartition("@")[0] or image.rpartition(":")[0], image.partition("/")[2]):
         text = text.replace(name.lower(), "") if name else text  # an image may be named after a cause
-    return _ids(text) or _first(_REGISTRY, text) or ("failed", "the image could not be pulled")
+    return (
+        _program(text) or _ids(text) or _first(_REGISTRY, text) or ("failed", "the image could not be pulled")
+    )
 
 
 def of_service(untrusted_log: str) -> tuple[str, str]:
     """Code and message for the words of a Podman that does not start."""
-    return _first(_SERVICE, untrusted_log.lower()) or ("unavailable", "Podman does not start")
+    text = untrusted_log.lower()
+    return _program(text) or _first(_SERVICE, text) or ("unavailable", "Podman does not start")
 
 
 def of_start(untrusted_output: str) -> tuple[str, str] | None:
@@ -171,6 +193,14 @@ def _has(text: str, sign: str) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+def _program(text: str) -> tuple[str, str] | None:
+    """The cause of a program of the host that is missing."""
+    if found := _PROGRAM.search(text):
+        name = next(filter(None, found.groups()))
+        return "programs_missing", f"{name} is missing on this host; Podman runs no containers without it"
+    return None
 
 
 def _ids(text: str) -> tuple[str, str] | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import select
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
@@ -62,11 +64,8 @@ class Podman:
 
     def revived(self, call: Call, seen: Process) -> Process:
         """Restart Podman after `seen` has ended; the new process, or Failure."""
-        try:
+        with _explained(call):
             self.service.revive(seen)
-        except ServiceFailed as failure:
-            call.log("podman does not start", "error", why=failure.log)
-            raise Failure(*causes.of_service(failure.log), failure.log) from None
         return self.service.process
 
     def open(self, call: Call, method: str, path: str, body: bytes = b"") -> Wire:
@@ -76,6 +75,7 @@ class Podman:
         Podman accepts it. It is not sent again.
         """
         sock, process = self.connect()
+        listener = sock.getpeername()
 
         def wait(mask: int) -> None:
             nonlocal process
@@ -84,6 +84,8 @@ class Podman:
             ):
                 if process.pidfd in ready:
                     process = self.revived(call, process)
+            with _explained(call):
+                self.service.require_listener(listener)
 
         wire = Wire(sock, wait)
         try:
@@ -125,6 +127,16 @@ class Podman:
         """Remove a container, running or not, with its anonymous volumes; also succeeds for a missing one."""
         # `volumes` is the word of this API. The Docker-compatible one has `v`, which is ignored here.
         self.ask(call, "DELETE", f"/containers/{name}?force=true&volumes=true&timeout=0")
+
+
+@contextmanager
+def _explained(call: Call) -> Iterator[None]:
+    """The block's ServiceFailed becomes the Failure of its cause."""
+    try:
+        yield
+    except ServiceFailed as failure:
+        call.log("podman does not start", "error", why=failure.log)
+        raise Failure(*causes.of_service(failure.log), failure.log) from None
 
 
 def refusal(call: Call, untrusted_error: Any) -> Failure:

@@ -44,6 +44,7 @@ class Service:
         self._generation = 0
         self._failures = 0
         self._retired: list[Process] = []
+        self._unstarted = ("", "")  # the path of a listener that was dropped, and Podman's output
 
     def start(self) -> None:
         """Bind a listener and start Podman on it, once."""
@@ -55,7 +56,7 @@ class Service:
     def revive(self, seen: Process) -> None:
         """Restart Podman if the process that the caller used has ended.
 
-        Raises ServiceFailed when it fails a second time.
+        Raises ServiceFailed when it fails a second time; requests that nobody has accepted are dropped then.
         """
         with self._lock:
             if self.process is not seen:
@@ -66,6 +67,11 @@ class Service:
             if status > 0:  # not killed by a signal: its output tells why
                 self._repair()
             self._spawn()
+
+    def require_listener(self, path: str) -> None:
+        """Raise ServiceFailed if the listener of this path was dropped, for a Podman that does not start."""
+        if self._unstarted[0] == path:
+            raise ServiceFailed(self._unstarted[1])
 
     def answered(self) -> None:
         """Reset the failure count after a response."""
@@ -139,7 +145,10 @@ class Service:
         self._failures += 1
         if self._failures > 1:
             self._failures = 0
-            self._spawn()  # the next call finds a Podman that is starting
+            # The next call finds a Podman that is starting. What waits on the old listener goes with it: it
+            # would be done whenever Podman starts again, and fill the queue until then.
+            self._unstarted = (self.path, log)
+            self._renew()
             raise ServiceFailed(log)
         if "podman system migrate" in log:
             self._run("system", "migrate")  # it exits with 125 but repairs

@@ -77,6 +77,16 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         ("the path `/etc` is not a regular file: Operation not permitted", "command_not_executable"),
         # of kernels whose limit of keys is reached
         ("crun: create keyring `9779dfc4`: Disk quota exceeded: OCI runtime error", "failed"),
+        # of a host that lacks a program of Podman's
+        ("fork/exec /usr/bin/conmon: no such file or directory", "programs_missing"),
+        ("removing container 4b48f6b8 from runtime: `/usr/bin/crun delete --force 4b48f6b8` failed: fork/exec"
+         " /usr/bin/crun: no such file or directory", "programs_missing"),
+        ("crun: error stat'ing file `/usr/libexec/podman/catatonit`: No such file or directory: OCI runtime"
+         " attempted to invoke a command that was not found", "programs_missing"),
+        ("container-init binary not found on the host: stat /usr/libexec/podman/catatonit: no such file or"
+         " directory", "programs_missing"),
+        ("netavark: No such file or directory (os error 2)", "network_programs_missing"),
+        ("no command or entrypoint provided, and no CMD or ENTRYPOINT from image", "command_not_found"),
         ("something that nobody foresaw", "failed"),
     ],
 )  # fmt: skip
@@ -183,6 +193,26 @@ def test_commands_that_never_began(output: str, code: str | None) -> None:
 def test_an_id_that_no_account_has_is_named(words: str) -> None:
     assert "1000621001" in causes.of_container(words)[1]
     assert "1000621001" in causes.of_registry(words, IMAGE)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "name"),
+    [
+        ("Error: could not find a working conmon binary (configured options: [/usr/libexec/podman/conmon"
+         " /usr/bin/conmon]: invalid argument)", "programs_missing", "conmon"),
+        ('Error: default OCI runtime "crun" not found: invalid argument', "programs_missing", "crun"),
+        ("/bin/sh: 1: exec: podman: not found", "programs_missing", "podman"),
+        ('Error: command required for rootless mode with multiple IDs: exec: "newuidmap": executable file not'
+         " found in $PATH", "programs_missing", "newuidmap"),
+        ('Error: could not find "netavark" in one of [/usr/libexec/podman /usr/lib/podman].  To resolve this'
+         " error, set the helper_binaries_dir key", "network_programs_missing", ""),
+        ("something that nobody foresaw", "unavailable", ""),
+    ],
+)  # fmt: skip
+def test_a_podman_that_does_not_start(words: str, code: str, name: str) -> None:
+    found, message = causes.of_service(words)
+    assert found == code
+    assert message.startswith(f"{name} is missing" if name else ("Podman "))
 
 
 def test_every_code_is_of_the_protocol() -> None:

@@ -398,6 +398,23 @@ def test_a_podman_that_never_starts_is_unavailable(stage: Stage) -> None:
     assert agent.call("ctr.inspect", id=WS).data["exists"], "the next call may find it mended"
 
 
+def test_what_a_podman_that_does_not_start_was_asked_is_not_done_later(stage: Stage) -> None:
+    """A request left in the queue would be done when Podman starts again; 65 of them keep all others out."""
+    failures = stage.directory / "start-failures.json"
+    failures.write_text(json.dumps(['Error: default OCI runtime "crun" not found: invalid argument'] * 100))
+    agent = stage.begin()
+    stop = f"POST {LIBPOD}/containers/svc-{WS}/stop"
+    calls = [agent.begin("ctr.inspect", id=WS) for _ in range(3)]
+    answers = [agent.call("ctr.start", id=WS), agent.call("ctr.stop", id=WS, grace_s=0)]
+    for answer in (*answers, *(call.answer(10) for call in calls)):
+        assert answer.code == "programs_missing", answer
+        assert answer.message["message"].startswith("crun is missing on this host")
+    failures.unlink()
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}, START: {"status": 204}, stop: {"status": 204}})
+    assert agent.call("ctr.inspect", id=WS).data["exists"]
+    assert stage.lines("requests") == [INSPECT]
+
+
 def test_a_podman_of_another_uid_is_told_with_the_way_out(stage: Stage) -> None:
     words = (
         'level=warning msg="RunRoot is pointing to a path (/run/user/1028/containers) which is not writable.'

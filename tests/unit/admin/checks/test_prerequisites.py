@@ -47,7 +47,8 @@ def test_programs_are_looked_for(host: Host, programs: Path, needs_root: None) -
 
 
 @pytest.mark.parametrize(
-    "name", ["podman", "crun", "newuidmap", "newgidmap", "skopeo", "slirp4netns", "setpriv"]
+    "name",
+    ["podman", "conmon", "crun", "catatonit", "newuidmap", "newgidmap", "skopeo", "slirp4netns", "setpriv"],
 )
 def test_each_program_that_is_missing(host: Host, programs: Path, name: str, needs_root: None) -> None:
     (programs / name).unlink()
