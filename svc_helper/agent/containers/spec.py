@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.containers import conmon_log, oom
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
@@ -90,6 +92,9 @@ def specification(
             "size": LOG_SIZE_MAX,
         },
     }
+    covered = [mount["destination"] for mount in body["mounts"]]
+    if (volumes := _volumes_beside(covered, untrusted_image)) is not None:
+        body |= {"image_volume_mode": "ignore", "volumes": volumes}
     if args["command"] is not None:
         body["command"] = args["command"]
     elif _needs_stdin(untrusted_image):
@@ -122,6 +127,21 @@ def oci_limits(resources: dict[str, int]) -> dict[str, dict[str, int]]:
     if "pids_limit" in resources:
         limit["pids"] = {"limit": resources["pids_limit"]}
     return limit
+
+
+def _volumes_beside(mounted: list[str], untrusted_image: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The image's volumes as anonymous ones, without those below a mount; None if there are none below.
+
+    Podman would put an empty volume there: what is written to it is not among the user's files, and goes with
+    the container.
+    """
+    config = untrusted_image.get("Config")
+    found = config.get("Volumes") if isinstance(config, dict) else None
+    paths = [os.path.normpath(path) for path in found] if isinstance(found, dict) else []
+    beside = [path for path in paths if not any(f"{path}/".startswith(f"{place}/") for place in mounted)]
+    if all(path in beside or path in mounted for path in paths):
+        return None
+    return [{"Name": "", "Dest": path, "Options": []} for path in beside]
 
 
 def _needs_stdin(untrusted_image: dict[str, Any]) -> bool:

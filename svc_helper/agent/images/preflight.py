@@ -19,7 +19,6 @@ from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.descriptions import stored_name
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
-from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
@@ -145,10 +144,15 @@ def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, A
     try:
         untrusted = json.loads(done.out)
     except (ValueError, RecursionError):
-        raise not_understood() from None
+        raise _no_manifest() from None
     if not isinstance(untrusted, dict):
-        raise not_understood()
+        raise _no_manifest()
     return done.out, untrusted
+
+
+def _no_manifest() -> Failure:
+    """The Failure for what a registry has sent in place of a manifest, as a proxy's page, or one of 2015."""
+    return Failure("image_unusable", "what the registry has under this name is no manifest of an image")
 
 
 def _for_this_platform(untrusted: Any) -> str:
@@ -173,18 +177,18 @@ def _is_digest(untrusted: Any) -> bool:
 def _manifest(untrusted: dict[str, Any], digest: str) -> Manifest:
     config, layers = untrusted.get("config"), untrusted.get("layers")
     if not isinstance(config, dict) or not isinstance(layers, list) or len(layers) > _LAYERS_MAX:
-        raise not_understood()
+        raise _no_manifest()
     return Manifest(digest, str(config.get("digest")), _size(config), [_layer(layer) for layer in layers])
 
 
 def _layer(untrusted: Any) -> tuple[str, int]:
     if not isinstance(untrusted, dict) or not _is_digest(untrusted.get("digest")):
-        raise not_understood()
+        raise _no_manifest()
     return untrusted["digest"], _size(untrusted)
 
 
 def _size(untrusted: dict[str, Any]) -> int:
     size = untrusted.get("size")
     if type(size) is not int or not 0 <= size < _SIZE_MAX:
-        raise not_understood()
+        raise _no_manifest()
     return size

@@ -84,9 +84,17 @@ _CONTAINER: tuple[Row, ...] = (
       "failed to exec pid1: permission denied", "exec container process*permission denied",
       "the path `*` is not a regular file")),
 )  # fmt: skip
+_DAMAGED_COPY = "the registry's copy of the image is damaged or incomplete"
 _REGISTRY: tuple[Row, ...] = (
     *_STORE,
     ("image_unusable", "this is no image of a container", ("image-specific operation on artifact",)),
+    ("image_corrupt", _DAMAGED_COPY, ("error fetching blob: invalid status code from registry 404",)),
+    ("registry_failed", "the registry reported an error of its own",
+     ("received unexpected http status: 5", "invalid status code from registry 5", "statuscode: 5",
+      "stopped after 10 redirects")),
+    ("registry_login_required", "the registry refuses access",
+     ("error fetching blob: invalid status code from registry 40", ": denied: ", "statuscode: 401",
+      "statuscode: 403")),
     ("image_unusable", "the configuration of this image is malformed", ("parsing image configuration",)),
     ("image_rejected",
      "a policy.json, yours (~/.config/containers) or the host's (/etc/containers), rejects this image",
@@ -96,8 +104,9 @@ _REGISTRY: tuple[Row, ...] = (
      ("docker-credential-", "error getting credentials")),
     ("registry_login_required", "a file of your logins (auth.json, ~/.docker/config.json) cannot be read",
      ("reading json file",)),
-    ("image_corrupt", "the registry's copy of the image is damaged or incomplete",
-     ("digest did not match", "error fetching blob", "gzip: invalid", "invalid tar header")),
+    ("image_corrupt", _DAMAGED_COPY,
+     ("digest did not match", "gzip: invalid", "invalid tar header", "processing tar file(unexpected eof",
+      'storing blob to file "*": unexpected eof')),
     ("wrong_architecture", "the registry has the image for other platforms only",
      ("no image found in manifest list", "no image found in image index")),
     ("registry_busy", "the registry allows no more downloads for a while",
@@ -110,13 +119,15 @@ _REGISTRY: tuple[Row, ...] = (
     ("registry_unreachable", "the registry does not answer",
      ("connection refused", "no route to host", "network is unreachable", "connection reset", ": eof",
       "unexpected eof", "broken pipe")),
+    ("image_not_in_registry", "what answers under this name is no registry of images",
+     ("pinging container registry*404 (not found)",)),
     ("failed", "a file or directory that the pull needs may not be used", ("permission denied",)),
     ("image_not_in_registry", "the registry has no such image",
-     ("manifest unknown", "name unknown", "not found", "name not known")),
+     ("manifest unknown", "name unknown", "not found", "name not known", "statuscode: 404")),
     ("registry_login_required", "the registry refuses access",
      ("unauthorized", "authentication required", "denied", "forbidden")),
     ("registry_failed", "the registry reported an error of its own",
-     ("invalid status code from registry", "pinging container registry", "dial tcp")),
+     ("invalid status code from registry", "statuscode: ", "pinging container registry", "dial tcp")),
 )  # fmt: skip
 
 _SERVICE: tuple[Row, ...] = (
@@ -133,9 +144,10 @@ _PROGRAM = re.compile(
     r"|fork/exec /[a-z/]*/(conmon|crun|runc): no such file"
     r"|container-init binary not found on the host: stat /[a-z/]*/(catatonit)"
     r"|crun: error stat'ing file `/[a-z/]*/(catatonit)`: no such file"
-    r'|exec: "(newuidmap|newgidmap)": executable file not found'
+    r'|exec: \\?"(newuidmap|newgidmap)\\?": executable file not found'
     r"|/bin/sh: 1: exec: (podman): not found"
 )
+_PAGE = re.compile(r"(statuscode: \d{3}), .*", re.DOTALL)  # what answered, as a proxy, may say anything
 _IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them; larger images need a range of the administrator's
 _NEEDED_IDS = re.compile(
     r"requested (\d{1,10}):(\d{1,10}) for |cannot setres[ug]id to (\d{1,10}): invalid argument"
@@ -153,6 +165,7 @@ def of_registry(untrusted_text: str, image: str) -> tuple[str, str]:
     text = untrusted_text.lower()
     for name in (image, image.rpartition("@")[0] or image.rpartition(":")[0], image.partition("/")[2]):
         text = text.replace(name.lower(), "") if name else text  # an image may be named after a cause
+    text = _PAGE.sub(r"\1", text)
     return (
         _program(text) or _ids(text) or _first(_REGISTRY, text) or ("failed", "the image could not be pulled")
     )

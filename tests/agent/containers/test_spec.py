@@ -47,6 +47,25 @@ def test_the_usual_one() -> None:
         assert never not in body
 
 
+@pytest.mark.parametrize(
+    ("volumes", "anonymous"),
+    [
+        ({"/work/data": {}, "/var/lib/x": {}, "/work": {}}, ["/var/lib/x"]),
+        ({"/work/../work//data/": {}}, []),
+        ({"/var/lib/x": {}, "/work": {}, "/workshop": {}}, None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_no_volume_of_an_image_hides_what_is_in_a_mount(volumes: Any, anonymous: list[str] | None) -> None:
+    body = created(config={"Volumes": volumes})
+    if anonymous is None:
+        assert "image_volume_mode" not in body and "volumes" not in body, "Podman's own way"
+    else:
+        assert body["image_volume_mode"] == "ignore"
+        assert body["volumes"] == [{"Name": "", "Dest": path, "Options": []} for path in anonymous]
+
+
 def test_limits_go_where_they_are_applied() -> None:
     controllers = frozenset({"cpu", "memory", "pids"})
     assert spec.limits(REQUESTED, controllers) == (list(REQUESTED), [])

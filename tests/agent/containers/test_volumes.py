@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from agent.containers.test_exec import run
@@ -16,8 +17,10 @@ Make = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def with_volume(user: User, agent: Agent, registry: Registry) -> str:
-    """An image with two VOLUMEs, in the user's store."""
-    image = registry.push(user, "volumes:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", "VOLUME /data /more")
+    """An image with two VOLUMEs, and one below /work, in the user's store."""
+    image = registry.push(
+        user, "volumes:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", "VOLUME /data /more /work/inside"
+    )
     assert agent.call("image.pull", image=image).data
     return image
 
@@ -32,11 +35,12 @@ def test_they_go_with_a_container_that_is_removed(
 ) -> None:
     before = volumes(user)
     ws = make(image=with_volume)
-    run(agent, ws, "sh", "-c", "echo mine >/data/mine")
+    run(agent, ws, "sh", "-c", "echo mine >/data/mine; mkdir -p /work/inside; echo mine >/work/inside/mine")
     assert len(volumes(user) - before) == 2
     began = time.monotonic()
     assert agent.call("ctr.remove", id=ws).data == {}
     assert volumes(user) == before
+    assert Path(user.home, "work/inside/mine").read_text() == "mine\n", "what is below /work is the user's"
     assert time.monotonic() - began < 8, "ten seconds are what Podman waits if no timeout is given"
 
 
@@ -68,10 +72,10 @@ def test_a_prune_removes_those_that_have_no_container(
     before = volumes(user)
     user.podman("rm", user.podman("create", with_volume).stdout.strip())
     left = volumes(user) - before
-    assert len(left) == 2
-    assert agent.call("image.usage").data["unused_volumes"] == 2
+    assert len(left) == 3
+    assert agent.call("image.usage").data["unused_volumes"] == 3
     assert agent.call("image.prune", ids=[], volumes=False).data["volumes"] == 0
-    assert agent.call("image.prune", ids=[], volumes=True).data == {"removed": [], "kept": [], "volumes": 2}
+    assert agent.call("image.prune", ids=[], volumes=True).data == {"removed": [], "kept": [], "volumes": 3}
     assert volumes(user) == before
     assert agent.call("image.usage").data["unused_volumes"] == 0
     user.podman("volume", "rm", "kept")

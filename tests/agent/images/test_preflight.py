@@ -183,8 +183,19 @@ def test_sums(tmp_path: object) -> None:
     ],
 )
 def test_a_manifest_that_is_none(hostile: dict[str, object]) -> None:
-    with pytest.raises(Failure):
+    with pytest.raises(Failure, match="is no manifest of an image") as caught:
         preflight._manifest(hostile, "")
+    assert caught.value.code == "image_unusable"
+
+
+@pytest.mark.parametrize("sent", [b"<html>Sign in</html>", b"[1]", b""])
+def test_a_page_in_place_of_a_manifest(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    """It is not Podman that was not understood."""
+    monkeypatch.setattr(preflight.commands, "run", lambda *_: Done(0, sent, b""))
+    monkeypatch.setattr(preflight.logins, "find", lambda *_: "")
+    podman: Any = SimpleNamespace(home=SimpleNamespace(registries_conf="/x"))
+    with pytest.raises(Failure, match="is no manifest of an image"):
+        preflight.read(podman, cast("Any", None), "r.example/a:1")
 
 
 def test_a_list_without_this_platform() -> None:

@@ -121,6 +121,28 @@ def test_containers(words: str, code: str) -> None:
          " not match, expected sha256:540937d8, got sha256:7d3c7517", "image_corrupt"),
         ("reading blob sha256:540937d8: Error fetching blob: invalid status code from registry 404"
          " (Not Found)", "image_corrupt"),
+        ("reading blob sha256:540937d8: Error fetching blob: invalid status code from registry 403"
+         " (Forbidden)", "registry_login_required"),
+        ("reading blob sha256:540937d8: Error fetching blob: invalid status code from registry 500"
+         " (Internal Server Error)", "registry_failed"),
+        ("parsing image configuration: Error fetching blob: invalid status code from registry 404 (Not"
+         " Found)", "image_corrupt"),
+        ('writing blob: storing blob to file "/var/tmp/storage1703932332/1": unexpected EOF',
+         "image_corrupt"),
+        ('writing blob: storing blob to file "/var/tmp/storage1491797602/1": happened during read: unexpected'
+         " EOF", "registry_unreachable"),
+        ('writing blob: adding layer with blob "sha256:ad881638": processing tar file(unexpected EOF): exit'
+         " status 1", "image_corrupt"),
+        (f"reading manifest 1 in {REPOSITORY}: denied: permission denied for pull",
+         "registry_login_required"),
+        (f"reading manifest 1 in {REPOSITORY}: StatusCode: 404, <html>x509: certificate, timeout</html>",
+         "image_not_in_registry"),
+        (f"reading manifest 1 in {REPOSITORY}: StatusCode: 403, <html>not found</html>",
+         "registry_login_required"),
+        (f"reading manifest 1 in {REPOSITORY}: received unexpected HTTP status: 503 Service Unavailable",
+         "registry_failed"),
+        ('Get "/v2/base/manifests/1": stopped after 10 redirects', "registry_failed"),
+        (f"{PING}invalid status code from registry 404 (Not Found)", "image_not_in_registry"),
         ("choosing an image from manifest list docker://reg/x: no image found in manifest list for"
          ' architecture amd64, variant "", OS linux', "wrong_architecture"),
         ('writing blob: adding layer with blob "sha256:d8ab554a": processing tar file(potentially'
@@ -204,6 +226,9 @@ def test_an_id_that_no_account_has_is_named(words: str) -> None:
         ("/bin/sh: 1: exec: podman: not found", "programs_missing", "podman"),
         ('Error: command required for rootless mode with multiple IDs: exec: "newuidmap": executable file not'
          " found in $PATH", "programs_missing", "newuidmap"),
+        ('level=error msg="invalid internal status, try resetting the pause process with \\"podman system'
+         ' migrate\\": command required for rootless mode with multiple IDs: exec: \\"newuidmap\\":'
+         ' executable file not found in $PATH"', "programs_missing", "newuidmap"),
         ('Error: could not find "netavark" in one of [/usr/libexec/podman /usr/lib/podman].  To resolve this'
          " error, set the helper_binaries_dir key", "network_programs_missing", ""),
         ("something that nobody foresaw", "unavailable", ""),
