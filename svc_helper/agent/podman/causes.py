@@ -1,6 +1,6 @@
 """Causes of failure, found in an engine's words: a code of the protocol and a message of ours.
 
-The words are those of Podman 4.3 and its storage, of crun, of catatonit (the first process
+The words are those of Podman 4.3 and 5.4 and their storage, of crun, of catatonit (the first process
 of a workspace) and of skopeo. They are untrusted and in any order; the first row that has
 one of its signs counts, so that the precise rows come first. A sign is in the words of one
 cause and no other: not what Podman appends to every error of a kind ("OCI permission
@@ -30,9 +30,9 @@ _STORE: tuple[Row, ...] = (
      ("resource temporarily unavailable", "failed to create new os thread", "pthread_create failed")),
     ("image_too_deep", "the image has more layers than Podman can mount", ("max depth exceeded",)),
     ("storage_damaged", "the storage of this container or its image is damaged",
-     ("mounting storage for container*no such file", "stat *storage/overlay/*no such file",
+     ("mounting storage for container*no such", "stat *storage/overlay/*no such file",
       "correcting link for layer", "layer not known", "invalid database",
-      "from store*container not known")),
+      "from store*container not known", "file is not a database", "database disk image is malformed")),
     ("failed", "Podman has lost its namespaces; `podman system migrate` makes new ones",
      ("invalid internal status",)),
 )  # fmt: skip
@@ -82,7 +82,7 @@ _CONTAINER: tuple[Row, ...] = (
     ("command_not_executable", "the command may not be executed",
      ("open executable*permission denied", "open executable*not permitted",
       "failed to exec pid1: permission denied", "exec container process*permission denied",
-      "the path `*` is not a regular file")),
+      "the path `*` is not a regular file", "exists but it is not executable")),
 )  # fmt: skip
 _DAMAGED_COPY = "the registry's copy of the image is damaged or incomplete"
 _REGISTRY: tuple[Row, ...] = (
@@ -150,7 +150,7 @@ _PROGRAM = re.compile(
 _PAGE = re.compile(r"(statuscode: \d{3}), .*", re.DOTALL)  # what answered, as a proxy, may say anything
 _IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them; larger images need a range of the administrator's
 _NEEDED_IDS = re.compile(
-    r"requested (\d{1,10}):(\d{1,10}) for |cannot setres[ug]id to (\d{1,10}): invalid argument"
+    r"requested (\d{1,10}):(\d{1,10}) for |cannot setres[ug]id to `?(\d{1,10})`?: invalid argument"
 )
 
 

@@ -1,7 +1,8 @@
 """What causes are told from the words of Podman 4.3.1, crun 1.8.1, catatonit and skopeo.
 
-The words are real: each was printed on Debian 12 for the cause that it stands for, but for
-those marked as of other versions or of kernels with what the test machines lack.
+The words are real: each was printed on Debian 12 for the cause that it stands for, those of
+Podman 5 on Debian 13, but for those marked as of other versions or of kernels with what the
+test machines lack.
 """
 
 from __future__ import annotations
@@ -75,6 +76,23 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         ('could not find pasta, the network namespace can\'t be configured: exec: "pasta": executable file'
          " not found in $PATH", "network_programs_missing"),
         ("the path `/etc` is not a regular file: Operation not permitted", "command_not_executable"),
+        ("crun: the path `/data/plain` exists but it is not executable: Operation not permitted: OCI"
+         " permission denied", "command_not_executable"),
+        ("OCI runtime error: crun: cannot open `/etc/passwd/x`: Not a directory", "not_a_directory"),
+        (f'detecting workdir "/etc/passwd/x" on container {CONTAINER}: stat {LAYER}/merged/etc/passwd/x: not'
+         " a directory", "not_a_directory"),
+        ("OCI runtime error: crun: cannot setresuid to `12345678`: Invalid argument", "ids_out_of_range"),
+        ("crun: creating `/link`: openat2 `link`: No such file or directory: OCI runtime attempted to invoke"
+         " a command that was not found", "not_a_directory"),
+        (f"mounting storage for container {CONTAINER}: faccessat {LAYER}: no such file or directory",
+         "storage_damaged"),
+        (f"mounting storage for container {CONTAINER}: no such container", "storage_damaged"),
+        ("beginning transaction: file is not a database", "storage_damaged"),
+        ("database disk image is malformed", "storage_damaged"),
+        ("netavark: nftables error: unable to execute nft: No such file or directory (os error 2)",
+         "network_programs_missing"),
+        ('could not find "netavark" in one of [/usr/libexec/podman /usr/lib/podman].',
+         "network_programs_missing"),
         # of kernels whose limit of keys is reached
         ("crun: create keyring `9779dfc4`: Disk quota exceeded: OCI runtime error", "failed"),
         # of a host that lacks a program of Podman's
