@@ -74,7 +74,7 @@ _CONTAINER: tuple[Row, ...] = (
      ("unable to find user", "unable to find group", "no matching entries in", "cannot setresuid",
       "cannot setresgid")),
     ("command_not_found", "the image has no command, and neither the template nor the workspace names one",
-     ("no command or entrypoint provided",)),
+     ("no command or entrypoint provided", "cannot find `` in $path")),
     ("command_not_found",
      "the command is not in the image, or the interpreter that its first line names is not (with Windows line"
      " ends none is), or its loader is not",
@@ -88,14 +88,16 @@ _DAMAGED_COPY = "the registry's copy of the image is damaged or incomplete"
 _REGISTRY: tuple[Row, ...] = (
     *_STORE,
     ("image_unusable", "this is no image of a container", ("image-specific operation on artifact",)),
-    ("image_corrupt", _DAMAGED_COPY, ("error fetching blob: invalid status code from registry 404",)),
+    ("image_corrupt", _DAMAGED_COPY,
+     ("error fetching blob: invalid status code from registry 404", "blob unknown")),
     ("registry_failed", "the registry reported an error of its own",
      ("received unexpected http status: 5", "invalid status code from registry 5", "statuscode: 5",
       "stopped after 10 redirects")),
     ("registry_login_required", "the registry refuses access",
      ("error fetching blob: invalid status code from registry 40", ": denied: ", "statuscode: 401",
       "statuscode: 403")),
-    ("image_unusable", "the configuration of this image is malformed", ("parsing image configuration",)),
+    ("image_unusable", "the configuration of this image is malformed",
+     ("parsing image configuration", "go struct field image")),
     ("image_rejected",
      "a policy.json, yours (~/.config/containers) or the host's (/etc/containers), rejects this image",
      ("is rejected by policy", "source image rejected")),
@@ -105,12 +107,13 @@ _REGISTRY: tuple[Row, ...] = (
     ("registry_login_required", "a file of your logins (auth.json, ~/.docker/config.json) cannot be read",
      ("reading json file",)),
     ("image_corrupt", _DAMAGED_COPY,
-     ("digest did not match", "gzip: invalid", "invalid tar header", "processing tar file(unexpected eof",
+     ("digest did not match", "does not match config's diffid", "gzip: invalid", "pigz: ",
+      "invalid tar header", "processing tar file(unexpected eof",
       'storing blob to file "*": unexpected eof')),
     ("wrong_architecture", "the registry has the image for other platforms only",
      ("no image found in manifest list", "no image found in image index")),
     ("registry_busy", "the registry allows no more downloads for a while",
-     ("too many requests", "toomanyrequests", "rate limit")),
+     ("too many requests", "toomanyrequests", "rate limit", "http 429 response")),
     ("registry_tls", "the registry cannot be reached securely",
      ("x509:", "certificate", "http response to https", "tls:")),
     ("registry_name_unknown", "the host name of the registry is not known",
@@ -142,9 +145,9 @@ _PROGRAM = re.compile(
     r"could not find a working (conmon) binary"
     r'|default oci runtime "(crun|runc)" not found'
     r"|fork/exec /[a-z/]*/(conmon|crun|runc): no such file"
-    r"|container-init binary not found on the host: stat /[a-z/]*/(catatonit)"
-    r"|crun: error stat'ing file `/[a-z/]*/(catatonit)`: no such file"
-    r'|exec: \\?"(newuidmap|newgidmap)\\?": executable file not found'
+    r"|container-init binary not found on the host: (?:stat|faccessat) /[a-z/]*/(catatonit)"
+    r"|crun: (?:error stat'ing file|cannot stat) `/[a-z/]*/(catatonit)`: no such file"
+    r'|exec: \\?"(newuidmap|newgidmap|catatonit)\\?": executable file not found'
     r"|/bin/sh: 1: exec: (podman): not found"
 )
 _PAGE = re.compile(r"(statuscode: \d{3}), .*", re.DOTALL)  # what answered, as a proxy, may say anything

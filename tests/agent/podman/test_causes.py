@@ -71,6 +71,13 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         ('env fields from image failed to parse: invalid environment variable: "=x"', "image_unusable"),
         ("invalid signal: SIGFOO", "image_unusable"),
         # of Podman 5 and crun 1.21
+        ("container-init binary not found on the host: faccessat /usr/libexec/podman/catatonit: no such file"
+         " or directory", "programs_missing"),
+        ('lookup init binary: exec: "catatonit": executable file not found in $PATH', "programs_missing"),
+        ("crun: cannot stat `/usr/libexec/podman/catatonit`: No such file or directory: OCI runtime attempted"
+         " to invoke a command that was not found", "programs_missing"),
+        ("crun: cannot find `` in $PATH: No such file or directory: OCI runtime attempted to invoke a"
+         " command that was not found", "command_not_found"),
         ("database or disk is full", "storage_full"),
         (f'getting container from store "{CONTAINER}": container not known', "storage_damaged"),
         ('could not find pasta, the network namespace can\'t be configured: exec: "pasta": executable file'
@@ -185,6 +192,18 @@ def test_containers(words: str, code: str) -> None:
          ' "/home/demo/.docker/config.json":'
          " invalid character 'n' looking for beginning of object key string", "registry_login_required"),
         ("open /run/user/1001/containers/x: permission denied", "failed"),
+        # of Podman 5, which tells the last cause alone
+        ("denied", "registry_login_required"),
+        ("blob unknown", "image_corrupt"),
+        ('writing blob: layer 0 (blob "sha256:abc49800"/""/"sha256:abc49800") does not match config\'s DiffID'
+         ' "sha256:d0578e06"', "image_corrupt"),
+        ('writing blob: storing blob to file "/var/tmp/container_images_storage4230192460/1": pigz: skipping:'
+         " <stdin>: corrupted -- incomplete deflate data: exit status 1", "image_corrupt"),
+        ("json: cannot unmarshal string into Go struct field ImageConfig.config.Cmd of type []string",
+         "image_unusable"),
+        ("tls: first record does not look like a TLS handshake", "registry_tls"),
+        ("error parsing HTTP 429 response body: invalid character '<' looking for beginning of value:"
+         ' "<html>e</html>"', "registry_busy"),
         ("something that nobody foresaw", "failed"),
     ],
 )  # fmt: skip
