@@ -240,6 +240,8 @@ def _parse(argv: list[str]) -> Arguments:
     argv = [argv[0], *_with_json(argv[1:])]
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
+        from shlex import join
+
         from svc.cli.suggestions import in_singular, nearest
 
         if meant := in_singular(argv):
@@ -248,7 +250,7 @@ def _parse(argv: list[str]) -> Arguments:
         if unknown[0] in args.options:  # before the command that it belongs to
             moved = [*(each for each in argv if each != unknown[0]), unknown[0]]
             message = f"options are written after the command: {unknown[0]}"
-            raise UsageError(message, hint=" ".join(["svc", *moved]))
+            raise UsageError(message, hint=join(["svc", *moved]))
         near = nearest(unknown[0].partition("=")[0], args.options)
         meant = f"; did you mean {near}?" if near else ""
         raise UsageError(f"unknown arguments: {' '.join(unknown)}{meant}", hint=f"{args.prog} --help")

@@ -86,11 +86,22 @@ def require_owner(database: str) -> None:
         raise DatabaseRefused(f"{database} belongs to {owner.name}", hint=sudo_command())
 
 
-def sudo_command() -> str:
-    """The present command line with sudo before it, for a hint."""
+def sudo_command(*more: str) -> str:
+    """The present command line with sudo before it and `more` after it, for a hint.
+
+    sudo passes no SVC_DB of the shell on, so that the line names that database.
+    """
     from shlex import join
 
-    return "sudo " + join(["svc", *sys.argv[1:]])
+    from svc.db.location import named_database
+
+    settings, typed = Settings(), ["svc", *sys.argv[1:]]
+    end = typed.index("--") if "--" in typed else len(typed)
+    is_of_shell = settings.resolved["SVC_DB"].source == "environment" and "--db" not in typed
+    if is_of_shell and typed[1:2] == ["admin"] and (database := named_database(settings)):
+        more = (*more, "--db", database)
+    typed[end:end] = more
+    return "sudo " + join(typed)
 
 
 def for_database(command: str, settings: Settings) -> str:

@@ -183,7 +183,7 @@ def _migrate_as_owner(
     from svc.db.connect import close_database, database, open_database
     from svc.db.ids import now
     from svc.db.lock import hold
-    from svc.db.owner import Owner
+    from svc.db.owner import Owner, admin_command
     from svc.db.secret import ensure_secret
     from svc.db.sharing import share
     from svc.db.trial import resolve
@@ -199,7 +199,8 @@ def _migrate_as_owner(
                 applied = migrations.apply(connection)
             except sqlite3.Error as error:
                 raise DatabaseRefused(
-                    f"a migration of {path} failed and was rolled back: {error}", hint="svc admin doctor"
+                    f"a migration of {path} failed and was rolled back: {error}",
+                    hint=admin_command("doctor", path),
                 ) from None
         lines += [f"applied: {migration.number:04d} {migration.name}" for migration in applied]
     else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+LISTS = ("list", "list-users")  # commands that print records of which others take the id or name
 REMOVALS = ("delete", "remove", "revoke", "rm")
 # What other programs, and the other groups here, call a command.
 ALIASES = {"ls": ("list",), "list": ("ls",), "delete": REMOVALS, "remove": REMOVALS, "rm": REMOVALS}
@@ -125,7 +126,8 @@ class Command:
     ) -> None:
         self.name = name
         self.handler = handler
-        self.arguments = (*arguments, JSON) if json else arguments
+        quiet = (IDS,) if name in LISTS else ()
+        self.arguments = (*arguments, *quiet, *([JSON] if json else []))
         self.examples = examples
         self.usage = usage
 
@@ -325,6 +327,7 @@ def _decimal(text: str) -> bool:
 
 JSON = Argument("--json", "print the raw API answer", kind="flag")
 QUIET = Argument("--quiet", "no progress and no output of a build's steps", kind="flag")
+IDS = Argument("--quiet", "only what other commands take: the id, or the name", kind="flag")
 YES = Argument("--yes", "do not ask", kind="flag")
 YES_REMOVE = Argument("--yes", "do not ask", kind="flag", short=("-y", "-f"))  # as `rm -f` and `podman rm -f`
 FORCE = Argument("--force", "replace the file if there is one", kind="flag")

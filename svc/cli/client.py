@@ -118,7 +118,7 @@ def show_items(args: Arguments, answer: transport.Answer, columns: Iterable[Colu
     """Print a list that has a single page."""
     if args.json:
         return show_raw(answer)
-    output.table(columns, items(answer.json()), empty)
+    output.listing(args, columns, items(answer.json()), empty)
     return 0
 
 
@@ -126,7 +126,7 @@ def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str,
     """Print all pages of a list as one table; with --json the first page's answer unchanged."""
     records = [record for page in pages(args, path, **filters) for record in page["items"]]
     if not args.json:
-        output.table(columns, records, empty)
+        output.listing(args, columns, records, empty)
     return 0
 
 

@@ -6,8 +6,9 @@ import sys
 
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, whole
-from svc.cli.client import ask, items, query, show_raw
+from svc.cli.client import ask, checked, items, query, show_raw
 from svc.cli.output import pick, plain, state, text, when
+from svc.cli.transport import request
 from svc.errors import BadAnswer, Unreachable
 from svc.limits import LIST_LIMIT_MAX
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 svc events
+svc events -n 20
 svc events --follow
 svc events --type workspace.status_changed,operation.finished --follow --json
 svc events --after 0 --follow"""
@@ -79,20 +81,26 @@ def events(args: Arguments) -> int:
     (who did it), id; in a pipe id, time, event (its type), subject, reason, by, now.
     --after leaves out those up to an id; --follow goes on with what happens from now on
     (or after that id), the oldest first, also over a restart of the service; Ctrl-C ends
-    it. --json prints the page; with --follow one object a line. --all, for administrators: the events of
+    it. --tail prints only the newest, with --follow before what is to come. --json prints the page;
+    with --follow one object a line. --all, for administrators: the events of
     all users.
     """
     filters = {"type": args.type, "after": args.after, "all": "true" if args.all else None}
+    history = "/api/events/history" + query(limit=args.tail or LIST_LIMIT_MAX, **filters)
     if args.follow:
+        newest = items(checked(args, request("GET", history)).json()) if args.tail else []
+        oldest = pick(newest[-1], "id") if newest else None
+        if type(oldest) is int:
+            filters["after"] = oldest - 1
         return _follow(args, filters)
-    answer = ask(args, "GET", "/api/events/history" + query(limit=LIST_LIMIT_MAX, **filters))
+    answer = ask(args, "GET", history)
     if args.json:
         return show_raw(answer)
     page = answer.json()
     columns = ON_TERMINAL if output.on_terminal() else IN_PIPE
     output.table(columns, map(_shortened, items(page)), "No events.")
     total = pick(page, "total")
-    if type(total) is int and total > LIST_LIMIT_MAX:
+    if not args.tail and type(total) is int and total > LIST_LIMIT_MAX:
         output.note(
             f"{total - LIST_LIMIT_MAX} older events are not listed; all: svc events --after 0 --follow"
         )
@@ -145,6 +153,7 @@ COMMAND = Command(
     Argument(
         "--after", "only the events after this id; 0: all that are kept", metavar="ID", type=whole(0, ID_MAX)
     ),
+    Argument("--tail", "only the newest N", metavar="N", type=whole(1, LIST_LIMIT_MAX)),
     Argument("--type", "only these, separated by commas, such as operation.finished", metavar="TYPE"),
     Argument("--all", "as an administrator: the events of all users", kind="flag"),
     examples=EXAMPLES,

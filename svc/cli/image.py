@@ -116,10 +116,11 @@ def list_(args: Arguments) -> int:
     found = [record for page in pages(args, "/api/images") for record in page["items"]]
     if args.json:
         return 0
-    if output.on_terminal():
+    for_people = output.on_terminal() and not args.quiet
+    if for_people:
         found = _distinguished(found)
-    columns = COLUMNS if output.on_terminal() else (*COLUMNS, ("ID", "template.id", plain))
-    output.table(columns, found, "No images yet: svc image pull TEMPLATE --wait")
+    columns = COLUMNS if for_people else (*COLUMNS, ("ID", "template.id", plain))
+    output.listing(args, columns, found, "No images yet: svc image pull TEMPLATE --wait")
     return 0
 
 

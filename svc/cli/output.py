@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TextIO
 
+    from svc.cli.arguments import Arguments
     from svc.errors import SvcError
 
     Show = Callable[[Any, bool], str]
@@ -181,6 +182,21 @@ def table(columns: Iterable[Column], records: Iterable[Any], empty: str, spare: 
                 rows = [[*row[:at], *row[at + 1 :]] for row in rows]
                 del columns[at]
         _align(rows, columns)
+
+
+def listing(
+    args: Arguments, columns: Iterable[Column], records: Iterable[Any], empty: str, spare: Iterable[str] = ()
+) -> None:
+    """Print a list as a table; with --quiet only what other commands take: ids, else names."""
+    columns = list(columns)
+    if not vars(args).get("quiet"):
+        table(columns, records, empty, spare)
+        return
+    paths = [path for heading, path, _ in columns if heading == "ID"] + [columns[0][1]]
+    paths += [path for heading, path, _ in columns if heading == "IMAGE"]
+    for record in records:
+        if key := next(filter(None, (text(record, path) for path in paths)), ""):
+            print(visible(key))
 
 
 def details(columns: Iterable[Column], record: Any) -> None:

@@ -89,12 +89,14 @@ def for_database(command: str, settings: Settings) -> str:
 
 
 def named_database(settings: Settings) -> str:
-    """The database's path for the --db of a hint; empty where the settings name it, and not the command line.
+    """The database's path for the --db of a hint; empty where the settings file names it.
 
-    The default is that of a working directory, which the hint's reader may have left.
+    The default is that of a working directory, which the hint's reader may have left, and a variable of the
+    shell does not reach a command by sudo. systemd gives the server the file's as variables.
     """
-    is_named = settings.resolved["SVC_DB"].source in ("flag", "default")
-    return os.path.abspath(settings.db) if is_named else ""
+    source = settings.resolved["SVC_DB"].source
+    is_files = source not in ("flag", "default") and settings.file.get("SVC_DB") == settings.db
+    return "" if is_files else os.path.abspath(settings.db)
 
 
 def _is_roots_default(settings: Settings) -> bool:

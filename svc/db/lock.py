@@ -44,7 +44,7 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
             is_command = bool(whom) and not whom.startswith(" by svc server")
             raise DatabaseRefused(
                 f"{path} is in use{whom}",
-                hint=AGAIN if is_command else "stop the service first: systemctl stop svc",
+                hint=AGAIN if is_command else _stop(),
                 retry_after_s=RETRY_S,
             ) from None
         with contextlib.suppress(OSError):  # a full or failing disk: the lock holds without its text
@@ -53,6 +53,13 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
         yield
     finally:
         os.close(descriptor)
+
+
+def _stop() -> str:
+    """How the service is stopped; without systemd the message names its process, which others could forge."""
+    if os.path.isdir("/run/systemd/system"):
+        return "stop the service first: sudo systemctl stop svc"
+    return "stop that process first"
 
 
 def _open(path: str) -> int:

@@ -112,7 +112,7 @@ def narrowed(view: View, caller: Caller) -> View:
 
 def _require_administrator(caller: Caller) -> None:
     if not caller.administers:
-        raise AdminOnly("only an administrator can read the events of all users")
+        raise AdminOnly("only an administrator can read the events of all users", hint="svc events")
 
 
 def newest() -> int:

@@ -140,7 +140,7 @@ def get(caller: Caller, operation_id: str) -> dict[str, Any]:
         (operation_id, caller.user_id),
     ).fetchone()
     if row is None:
-        raise NotFound(f"there is no operation {operation_id}")
+        raise NotFound(f"there is no operation {operation_id}", hint="svc operation list")
     record: dict[str, Any] = json.loads(row[0])
     return record
 

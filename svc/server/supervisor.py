@@ -332,9 +332,7 @@ def _migrate(settings: Settings) -> None:
     command = children.isolated("svc.__main__", "admin", "migrate", "--db", settings.db)
     pid = os.posix_spawn(command[0], command, dict(os.environ))
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise DatabaseRefused(
-            f"{settings.db} could not be migrated", hint=f"svc admin migrate --db {settings.db}"
-        )
+        raise DatabaseRefused(f"{settings.db} could not be migrated", hint=for_database("migrate", settings))
 
 
 def _check_prerequisites(settings: Settings, dev: bool) -> None:

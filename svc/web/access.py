@@ -218,8 +218,8 @@ def _names_another(caller: Caller) -> bool:
 
 
 def _for_root(access: Access) -> str:
-    """The command for root instead: with the owner's name, or as that user."""
+    """The command for root instead: whose workspaces there are, or as one of these users."""
     if access.owner:
-        return "svc ws list --owner NAME"
+        return "svc ws list --all"
     commands = {"images": "image list", "fs": "fs roots", "tokens": "token list"}
-    return f"runuser -u NAME -- svc {commands.get(request.blueprint or '', 'ws list')}"
+    return f"sudo runuser -u NAME -- svc {commands.get(request.blueprint or '', 'ws list')}"

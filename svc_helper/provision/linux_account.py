@@ -15,6 +15,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from svc_helper.provision.programs import OUTPUT_MAX, in_one_line, require
 from svc_helper.provision.verbs import Refusal, reason, refuse_system
@@ -55,6 +56,15 @@ def ensure(name: str) -> None:
         require(["groupadd", "--gid", str(account.gid), "--", name], f"create a group with gid {account.gid}")
 
 
+def require_eligible(name: str) -> None:
+    """Raise Refusal for a name or an account that cannot be enrolled; changes nothing."""
+    refuse_system(name)
+    if exists(name):
+        require_own_home(get(name))
+    else:
+        require_new_name(name)
+
+
 def exists(name: str) -> bool:
     """Whether there is an account of that name, complete or not."""
     return known_as(name) == name
@@ -77,8 +87,8 @@ def has_line(file: str, name: str) -> bool:
         return False
 
 
-def create(name: str) -> None:
-    """Run useradd; home directory and subordinate ids are separate steps. Raises Refusal."""
+def require_new_name(name: str) -> None:
+    """Raise Refusal for a name that useradd would not take, or whose group is another's."""
     known = known_as(name)
     if known:  # a directory service that knows no case, or adds a domain
         raise Refusal("refused", f"the Linux account {name} is named {known}: svc admin create-user {known}")
@@ -88,13 +98,17 @@ def create(name: str) -> None:
             f"there is no Linux account {name}, and a new one cannot have that name:"
             " a-z, 0-9, _ and -, at most 32, beginning with a-z or _",
         )
+    with suppress(KeyError):
+        require_unused(grp.getgrnam(name))
+
+
+def create(name: str) -> None:
+    """Run useradd; home directory and subordinate ids are separate steps. Raises Refusal."""
+    require_new_name(name)
     command = ["useradd", "--no-create-home", "--shell", "/bin/bash"]
     command += ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
-    try:
-        require_unused(grp.getgrnam(name))
-        command += ["--gid", name]
-    except KeyError:
-        pass
+    with suppress(KeyError):
+        command += ["--gid", grp.getgrnam(name).gr_name]
     try:
         require([*command, "--", name])
     except Refusal:

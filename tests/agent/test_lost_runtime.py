@@ -9,6 +9,8 @@ import pytest
 from agent.containers.test_launchers import wait_for
 from agent.priv_ns import NO_LIMITS, Agent, User
 
+from svc.admin.checks import accounts
+
 pytestmark = pytest.mark.root
 WS = "ws-1057da7a"
 COMMAND = ["sleep", "4747"]
@@ -42,7 +44,9 @@ def emptied(user: User) -> None:
 def test_the_agent_ends_and_what_ran_is_ended(user: User, running: Agent, deed: str) -> None:
     """Nobody else would end it, and a start would run a second copy on the same files."""
     (first,) = sleepers(user)
+    assert accounts._forgotten("/proc", user.uid) == 0
     emptied(user)
+    assert accounts._forgotten("/proc", user.uid) == 1, "which the doctor says"
     lost = running.call("ctr.list")
     assert (lost.code, "run the command again" in lost.message["message"]) == ("unavailable", True)
     assert running.process.wait(10) == 0

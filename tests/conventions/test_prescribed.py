@@ -119,6 +119,22 @@ def test_prescribed_commands_can_be_typed(capsys: pytest.CaptureFixture[str]) ->
     assert count > 200, "they are not found any more"
 
 
+FOR_EVERYBODY = re.compile(r"svc admin (db-path|--help|[a-z -]+ --help)")
+
+
+def test_what_needs_root_is_prescribed_with_sudo() -> None:
+    """Who got the hint by `sudo svc admin ...` types the next command as an ordinary user."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {command}"
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.keyword) and node.arg == "hint"
+        for line, command in commands(node.value)
+        if command.startswith("svc admin ") and not FOR_EVERYBODY.match(command)
+    ]
+    assert not found
+
+
 @pytest.mark.parametrize(
     "source",
     [

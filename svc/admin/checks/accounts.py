@@ -27,6 +27,7 @@ RECORDS = (f"{STORAGE}/libpod/bolt_state.db", f"{STORAGE}/db.sql")  # the second
 RECORDS_MAX = 64 * 1024 * 1024
 RUN_DIRECTORY = re.compile(rb"/run/user/([0-9]{1,10})/(?:containers|libpod)")
 PRIVATE_TMP = b"/systemd-private-"
+REMOVED = "/userdata/.containerenv//deleted "  # as the kernel names what a container's mount came from
 DELEGATE = (
     "printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo install -D -m 0644 /dev/stdin"
     " /etc/systemd/system/user@.service.d/svc.conf && sudo systemctl daemon-reload"
@@ -104,6 +105,7 @@ class Facts(NamedTuple):
     has_bus: bool
     private_mounts: bool  # of the pause process
     former_uid: int  # that Podman's records are of; 0 for none, or the user's own
+    forgotten: int  # containers that run without Podman's records of that
 
 
 def storage(host: Host) -> Iterator[Finding]:
@@ -140,6 +142,13 @@ def _faults(host: Host, user: Enrolled, facts: Facts) -> Iterator[Finding]:
             f"Podman's records of {user.name} are of uid {facts.former_uid}, so that it does not start",
             f"sudo -iu {user.name} rm -f {' '.join(RECORDS)}   (images and files stay)",
         )
+    if facts.forgotten:
+        yield fail(
+            "forgotten_containers",
+            f"/run/user/{user.uid} was emptied under running containers of {user.name}, which run on"
+            f" without Podman; containers: {facts.forgotten}",
+            f"sudo -iu {user.name} svc ws list   (and for each that ran: svc ws restart NAME)",
+        )
     if facts.driver != "overlay":
         yield warn(
             "storage",
@@ -168,7 +177,7 @@ def _checked(untrusted: Any) -> Facts:
         facts = Facts(*untrusted)
     except TypeError:
         raise SvcError("inspecting it returned no usable result") from None
-    if [type(value) for value in facts] != [str, bool, bool, int]:
+    if [type(value) for value in facts] != [str, bool, bool, int, int]:
         raise SvcError("inspecting it returned no usable result")
     return facts
 
@@ -177,7 +186,23 @@ def _inspect(home: str, uid: int) -> Facts:
     """As the user."""
     runtime = f"/run/user/{uid}"
     former = max(_former_uid(os.path.join(home, records), uid) for records in RECORDS)
-    return Facts(_driver(home), _is_socket(f"{runtime}/bus"), _private_mounts(runtime), former)
+    forgotten = _forgotten("/proc", uid)
+    return Facts(_driver(home), _is_socket(f"{runtime}/bus"), _private_mounts(runtime), former, forgotten)
+
+
+def _forgotten(proc: str, uid: int) -> int:
+    """How many containers run whose source of a mount in /run/user the kernel calls deleted."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir(proc)):
+        try:
+            is_own = os.stat(f"{proc}/{pid}").st_uid == uid
+        except OSError:
+            continue  # it has ended
+        if is_own and lines_of(f"{proc}/{pid}/comm") == ["conmon"]:
+            children = " ".join(lines_of(f"{proc}/{pid}/task/{pid}/children")).split()
+            mounts = [line for child in children for line in lines_of(f"{proc}/{child}/mountinfo")]
+            count += any(REMOVED in line for line in mounts)
+    return count
 
 
 def _former_uid(records: str, uid: int) -> int:

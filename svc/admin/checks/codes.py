@@ -93,6 +93,7 @@ CODES = {
     "store_dir": "Every user's directory of SVC_STORE_DIR is that user's own, on a local disk, and in use.",
     "storage": "Every user's Podman has the overlay driver (vfs copies every layer), and records of"
     " the user's present uid.",
+    "forgotten_containers": "Podman knows of each container that runs: nobody emptied `/run/user/UID`.",
     "podman_locks": "The memory with the locks of each user's Podman is that user's own.",
     "pause_process": "No user's pause process keeps the private /tmp of a service.",
     "container_cgroups": "Users' containers run in their own slices, and do not end with a service.",

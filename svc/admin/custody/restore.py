@@ -8,6 +8,7 @@ rename root notes what it is about to do; with that note an interrupted replacem
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
@@ -32,7 +33,7 @@ sudo svc admin restore --finish"""
 def restore(args: Arguments) -> int:
     """Replace the database by a snapshot.
 
-    The service must be stopped first (`systemctl stop svc`), and the snapshot is checked first: its
+    The service must be stopped first (`sudo systemctl stop svc`), and the snapshot is checked first: its
     digest, integrity, foreign keys, and that its schema is not newer. Says what
     the database has that the snapshot has not, and asks on a terminal; elsewhere
     --yes is required. The database that is replaced is kept as a recovery set in
@@ -47,10 +48,11 @@ def restore(args: Arguments) -> int:
     """
     from svc.admin.command import exit_on_signals
     from svc.admin.custody.offline import offline
+    from svc.admin.custody.verify import opened_snapshot
     from svc.admin.custody.writing import source_of
     from svc.db import switching
     from svc.db.restoring import find
-    from svc.errors import UsageError
+    from svc.errors import DatabaseRefused, UsageError
 
     if bool(args.path) == args.finish:
         raise UsageError("one of PATH and --finish is required", hint="svc admin restore --help")
@@ -59,7 +61,14 @@ def restore(args: Arguments) -> int:
     _ensure_directory(settings)
     source = source_of(settings)
     switching.require_none(settings.state_dir, source.database)
-    with offline(source, "restore"):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(offline(source, "restore"))
+        except DatabaseRefused:  # the service need not be stopped for a snapshot that is none
+            if args.path:
+                with opened_snapshot(os.path.abspath(args.path), "restore") as snapshot:
+                    require_restorable(os.path.abspath(args.path), snapshot)
+            raise
         note = find(settings.state_dir, source.database)
         if args.finish:
             return finish(settings, source, note)
@@ -69,19 +78,13 @@ def restore(args: Arguments) -> int:
 def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bool) -> int:
     """Check, compare, ask, keep, prepare and replace; `is_known`: the present database is whole."""
     from svc.admin.custody import missing, recovery
-    from svc.admin.custody.verify import opened_snapshot, record_at
-    from svc.errors import FileRefused
+    from svc.admin.custody.verify import opened_snapshot
 
     name = os.path.abspath(args.path)
     if os.path.lexists(source.database):
         recovery.require_directory(settings, source.database)
     with opened_snapshot(name, "restore") as snapshot:
-        record = record_at(name, snapshot)
-        if not record["restorable"]:
-            raise FileRefused(
-                f"{name} cannot be restored, and nothing was changed: {record['problem']}",
-                hint=f"sudo svc admin backup --verify {output.shell_quote(name)}",
-            )
+        record = require_restorable(name, snapshot)
         lines = plan(settings, source, record, snapshot, is_known=is_known)
         for line in lines:
             print(output.visible(line))
@@ -125,6 +128,20 @@ def completes(settings: Settings, source: Source, note: dict[str, Any]) -> bool:
     except DatabaseRefused:
         return False
     return True
+
+
+def require_restorable(name: str, snapshot: int) -> dict[str, Any]:
+    """What the snapshot is; raises FileRefused for one that cannot be restored."""
+    from svc.admin.custody.verify import record_at
+    from svc.errors import FileRefused
+
+    record = record_at(name, snapshot)
+    if not record["restorable"]:
+        raise FileRefused(
+            f"{name} cannot be restored, and nothing was changed: {record['problem']}",
+            hint=f"sudo svc admin backup --verify {output.shell_quote(name)}",
+        )
+    return record
 
 
 # --- before ------------------------------------------------------------------------------

@@ -74,9 +74,9 @@ def rollback_list(args: Arguments) -> int:
     if args.json:
         output.items_json(records)
         return 0
-    human = output.on_terminal()
+    human = output.on_terminal() and not args.quiet
     empty = f"there is no recovery set in {directory}"
-    output.table(ON_TERMINAL if human else COLUMNS, records, empty, spare=("COMMIT", "SCHEMA"))
+    output.listing(args, ON_TERMINAL if human else COLUMNS, records, empty, spare=("COMMIT", "SCHEMA"))
     for record in records if human else ():
         if record["problem"]:
             print(output.visible(f"{record['id']} cannot be applied: {record['problem']}"))

@@ -14,12 +14,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from svc.admin.command import for_database
+from svc.admin.command import for_database, sudo_command
 from svc.admin.custody import checking, package, recovery, recovery_sets, service_unit
 from svc.admin.custody.offline import require_closed
 from svc.admin.custody.target import alone, opened, size
@@ -324,9 +323,7 @@ def _reason(error: Exception) -> str:
 def require_root() -> None:
     """Raise HostRefused for another than root: dpkg and the service are root's."""
     if os.geteuid() != 0:
-        raise HostRefused(
-            "another version is installed by root alone", hint=f"sudo {' '.join(['svc', *sys.argv[1:]])}"
-        )
+        raise HostRefused("another version is installed by root alone", hint=sudo_command())
 
 
 def require_package() -> package.Installed:

@@ -68,7 +68,7 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
             user = None
         if user is not None and user.provisioning == users.READY:
             raise NameTaken(
-                f"another process has just created the account {name}", hint="svc admin list-users"
+                f"another process has just created the account {name}", hint="sudo svc admin list-users"
             )
         user = user or users.create(name)
         users.update(
@@ -128,6 +128,6 @@ def _retire_former(uid: int, name: str) -> list[str]:
     if not _is_gone(other):
         raise Conflict(
             f"uid {uid} belongs to the service account {other.name}; give {name} a uid of its own",
-            hint="svc admin list-users",
+            hint="sudo svc admin list-users",
         )
     return [_retire(other)]

@@ -53,11 +53,30 @@ def create_user(args: Arguments) -> int:
     found = run_as(owner_of(path), partial(account_rows.inspect, path, settings.secret_file, name))
     if found["whole"] is True:
         return repair(settings, name, display_name, args.superuser, found)
+    require_eligible(name, settings)
+    return create(settings, path, name, display_name, args.superuser, found)
+
+
+def require_eligible(name: str, settings: Settings) -> None:
+    """Raise HostRefused for whom the helper would refuse whatever the password: before that is asked for."""
+    from svc.errors import HostRefused
+    from svc_helper.provision import linux_account
+    from svc_helper.provision.verbs import Refusal
+
     if name == "root":
         raise HostRefused(
             "create-user does not create the account root", hint=for_database("migrate", settings)
         )
-    return create(settings, path, name, display_name, args.superuser, found)
+    try:
+        linux_account.require_eligible(name)
+    except Refusal as refusal:
+        if refusal.code == "refused":
+            raise HostRefused(refusal.message, hint=_another(settings)) from None
+        raise HostRefused(refusal.message, hint=f"fix that, then run: {sudo_command()}") from None
+
+
+def _another(settings: Settings) -> str:
+    return for_database("create-user another-name", settings)
 
 
 def create(
@@ -84,8 +103,7 @@ def create(
         output.note(f"the account {name} is incomplete; to complete it: {sudo_command()}")
         raise
     note_retired(run_as(owner, partial(account_rows.finish, path, settings, name, uid, password)), name)
-    print(f"the account {name} (uid {uid}) is ready")
-    return 0
+    return show_ready(settings, name, f"the account {name} (uid {uid}) is ready")
 
 
 def repair(settings: Settings, name: str, display_name: str, superuser: bool, found: dict[str, Any]) -> int:
@@ -117,12 +135,30 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
         if found["superuser"] and not (superuser or marked):
             output.note(
                 f"{name} is a superuser in the database but no administrator in root's enrolment; if you want"
-                f" that: {sudo_command()} --superuser"
+                f" that: {sudo_command('--superuser')}"
             )
-    print(f"the account {name} (uid {found['uid']}) was ready before")
+    code = show_ready(settings, name, f"the account {name} (uid {found['uid']}) was ready before")
     another = for_database(f"set-password {name}", settings)
     output.note(f"its password is unchanged; to set another: {another}")
-    return 0
+    return code
+
+
+def show_ready(settings: Settings, name: str, sentence: str) -> int:
+    """Print the sentence, and what keeps the account's Podman from starting; then the exit code is 1.
+
+    Podman itself is not started, whose pause process would stay: the doctor's checks know the causes.
+    """
+    from svc.admin.checks import accounts
+    from svc.admin.doctor import host_of, run
+
+    host = host_of(settings)
+    host.enrolled = [entry for entry in host.enrolled if entry.name == name]
+    found = [each for each in run((accounts.storage, accounts.podman_locks), host) if each.level == "fail"]
+    print(f"{sentence}, but Podman does not start" if found else sentence)
+    for finding in found:
+        output.note(finding.found)
+        output.remark(f"hint: {output.visible(finding.remedy)}")
+    return 1 if found else 0
 
 
 def note_retired(names: Any, successor: str) -> None:
@@ -145,7 +181,7 @@ def provision(settings: Settings, name: str, administrator: bool) -> int:
         with own_helper(settings) as helper:
             reply = helper.call("account.ensure", name, {"administrator": administrator}, rid=REQUEST_ID)
     except HostRefused as error:
-        raise HostRefused(error.message, hint=for_database("create-user another-name", settings)) from None
+        raise HostRefused(error.message, hint=_another(settings)) from None
     except SvcError as error:
         raise type(error)(error.message, hint=f"fix that, then run: {sudo_command()}") from None
     uid = reply.get("uid")

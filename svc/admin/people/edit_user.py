@@ -148,7 +148,7 @@ def last_administrator(name: str) -> Exception:
     from svc.errors import Conflict
 
     return Conflict(
-        f"{name} is the last administrator besides root", hint=f"{sudo_command()} --last-administrator"
+        f"{name} is the last administrator besides root", hint=sudo_command("--last-administrator")
     )
 
 

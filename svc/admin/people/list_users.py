@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.command import as_owner, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, for_database, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -49,9 +49,10 @@ def list_users(args: Arguments) -> int:
     records = as_owner(settings, lambda: [provisioning_status.record(user, host) for user in users.every()])
     if args.json:
         output.items_json(records)
-    elif output.on_terminal():
-        output.table(COLUMNS, shortened(records), "No accounts: svc admin migrate")
-        explain(records)
+    elif args.quiet or output.on_terminal():
+        output.listing(args, COLUMNS, shortened(records), f"No accounts: {for_database('migrate', settings)}")
+        if not args.quiet:
+            explain(records)
     else:
         more = [(label.upper(), key, output.plain) for label, key in REMAINDER]
         output.table([*COLUMNS, *more], records, "")

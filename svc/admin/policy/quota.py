@@ -54,11 +54,12 @@ def quota_list(args: Arguments) -> int:
     """
     from svc.domain.quotas import policies
 
-    records = as_owner(settings_of(args), policies.every)
+    settings = settings_of(args)
+    records = as_owner(settings, policies.every)
     if args.json:
         output.items_json(records)
     else:
-        output.table(COLUMNS, records, "No policies: svc admin migrate")
+        output.listing(args, COLUMNS, records, f"No policies: {for_database('migrate', settings)}")
     return 0
 
 

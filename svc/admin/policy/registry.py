@@ -76,7 +76,7 @@ def registry_list(args: Arguments) -> int:
     if args.json:
         output.items_json(entries)
     else:
-        output.table(COLUMNS, entries, "No registry is allowed: sudo svc admin registry add HOST")
+        output.listing(args, COLUMNS, entries, "No registry is allowed: sudo svc admin registry add HOST")
     return 0
 
 

@@ -58,7 +58,7 @@ def read(state_dir: str) -> dict[str, Any]:
         pass
     raise HostRefused(
         f"{path} is not what svc wrote; it says which releases were seen",
-        hint="find out who wrote to it; `svc admin update check` begins a new one when it is gone",
+        hint="find out who wrote to it; `sudo svc admin update check` begins a new one when it is gone",
     )
 
 

@@ -57,5 +57,5 @@ def show(args: Arguments) -> int:
         for record in page["items"]
     }
     records = [one | {"name": names.get(text(one, "id"), "")} for one in items(answer.json())]
-    output.table(COLUMNS, records, "No workspace of yours is running.")
+    output.listing(args, COLUMNS, records, "No workspace of yours is running.")
     return 0

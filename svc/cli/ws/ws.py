@@ -65,7 +65,7 @@ def list_(args: Arguments) -> int:
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
     if args.all:
         return show_list(args, "/api/workspaces", (*COLUMNS, OWNER_COLUMN), "No workspaces yet.", all="true")
-    if args.json or args.owner or not output.on_terminal():
+    if args.json or args.owner or args.quiet or not output.on_terminal():
         return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
     records = [record for page in pages(args, "/api/workspaces") for record in page["items"]]
     output.table(COLUMNS, records, empty)

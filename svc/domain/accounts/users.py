@@ -114,7 +114,7 @@ def get(name: str) -> Account:
     """The account with this name; NotFound when there is none."""
     account = find(name)
     if account is None:
-        raise NotFound(f"there is no account {name}", hint="svc admin list-users")
+        raise NotFound(f"there is no account {name}", hint="sudo svc admin list-users")
     return account
 
 
@@ -146,7 +146,7 @@ def create(
         for other in (find(name), find_by_uid(uid) if uid is not None else None):
             if other is not None:
                 raise NameTaken(
-                    f"there is an account {other.name} (uid {other.uid})", hint="svc admin list-users"
+                    f"there is an account {other.name} (uid {other.uid})", hint="sudo svc admin list-users"
                 )
         at = now()
         database.execute_sql(
@@ -254,23 +254,26 @@ def acting_for(user_id: int, helper: Helper, rid: str) -> Caller:
     return Caller("worker", account.id, account.name, account.uid, False, rid, "", helper)
 
 
-def owner_id(caller: Caller, owner: str | None) -> int:
-    """The user id of `?owner=`, by default the caller's; other owners are for administrators."""
+def owner_id(caller: Caller, owner: str | None, noun: str = "ws") -> int:
+    """The user id of `?owner=`, by default the caller's; other owners are for administrators.
+
+    `noun` is the group of commands, for hints.
+    """
     if owner is None or owner in (caller.name, str(caller.uid)):
         return caller.user_id
-    require_for_others(caller)
+    require_for_others(caller, noun)
     account = find_owner(owner)
     if account is None:
         raise NotFound(f"there is no account {owner}", hint="svc api GET /api/users")
     return account.id
 
 
-def require_for_others(caller: Caller) -> None:
+def require_for_others(caller: Caller, noun: str = "ws") -> None:
     """Raise PatNotAllowed or AdminOnly unless the caller may look at what others own."""
     if caller.kind == "pat":
         raise PatNotAllowed("a token can only act for its own user")
     if not caller.administers:
-        raise AdminOnly("only an administrator can name another owner")
+        raise AdminOnly("only an administrator sees what others own", hint=f"svc {noun} list")
 
 
 def page_of(page: Page) -> dict[str, Any]:

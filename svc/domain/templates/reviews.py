@@ -58,7 +58,7 @@ def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> Non
         raise BuildRequired(
             f"{template.name} is built before it is enabled, and root builds no images:"
             " a superuser with an account of their own builds and enables it",
-            hint="svc admin list-users",
+            hint="sudo svc admin list-users",
         )
     if not is_built(caller, template):
         raise BuildRequired(

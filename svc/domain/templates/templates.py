@@ -60,12 +60,12 @@ def editing(caller: Caller) -> Iterator[None]:
 
 def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, Any]:
     """One page of the templates visible to the caller; `owner` is for administrators."""
-    return records.page_of(caller, page, users.owner_id(caller, owner))
+    return records.page_of(caller, page, users.owner_id(caller, owner, "template"))
 
 
 def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
     """One template's record by id or name; raises NotFound."""
-    return record(caller, rows.find(caller, ref, users.owner_id(caller, owner)))
+    return record(caller, rows.find(caller, ref, users.owner_id(caller, owner, "template")))
 
 
 def usable(caller: Caller, ref: str) -> Template:

@@ -104,21 +104,21 @@ def find(caller: Caller, ref: str, owner: str | None = None) -> Workspace:
         (users.owner_id(caller, owner), ref),
     ).fetchone()
     if row is None:
-        raise NotFound(f"no workspace {ref}", hint=_of_others(caller, ref, owner) or "svc ws list")
+        raise NotFound(f"no workspace {ref}", hint=_elsewhere(caller, ref, owner))
     return Workspace(*row)
 
 
-def _of_others(caller: Caller, ref: str, owner: str | None) -> str:
+def _elsewhere(caller: Caller, ref: str, owner: str | None) -> str:
     """For an administrator, the command for another user's workspace of this id, or the only one so named."""
-    if owner is not None or not caller.administers:
-        return ""
+    if not caller.administers:
+        return "svc ws list"
     rows = database.execute_sql(
         "SELECT w.id, u.name FROM workspaces w JOIN users u ON u.id = w.owner_id"
         " WHERE w.id = ?1 OR w.name = ?1 ORDER BY w.id = ?1 DESC LIMIT 2",
         (ref,),
     ).fetchall()
     if not rows or (len(rows) > 1 and rows[0][0] != ref):
-        return "svc ws list --all" if rows else ""
+        return "svc ws list --all"
     return f"svc ws get {rows[0][0]} --owner {rows[0][1]}"
 
 
@@ -130,10 +130,15 @@ def find_own(caller: Caller, ref: str, action: str = "") -> Workspace:
     try:
         return find(caller, ref)
     except NotFound:
-        known = database.execute_sql("SELECT 1 FROM workspaces WHERE id = ?", (ref,)).fetchone()
+        known = database.execute_sql(
+            "SELECT u.name FROM workspaces w JOIN users u ON u.id = w.owner_id WHERE w.id = ?", (ref,)
+        ).fetchone()
         if not caller.administers or not known:
             raise
-    refusal = OwnerOnly(f"{ref} is another user's workspace; only its owner runs commands in it")
+    refusal = OwnerOnly(
+        f"{ref} is another user's workspace; only its owner runs commands in it",
+        hint=f"svc ws get {ref} --owner {known[0]}",
+    )
     if action:
         audit.add(caller, action, ref, refusal.code)
     raise refusal

@@ -35,7 +35,7 @@ def _root(canned: Canned) -> None:
     for request in (LISTS[0], "GET /api/workspaces/capacity"):
         canned.refuse(
             request, 403, "root_not_allowed", "root administers; it has no workspaces",
-            hint="svc ws list --owner NAME",
+            hint="svc ws list --all",
         )  # fmt: skip
 
 

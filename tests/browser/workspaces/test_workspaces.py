@@ -195,11 +195,11 @@ def test_no_permission(browser: Driver, canned: Canned) -> None:
             403,
             "root_not_allowed",
             "root administers; it has no workspaces",
-            hint="svc ws list --owner NAME",
+            hint="svc ws list --all",
         )
     visit(browser, canned, "/workspaces")
     says(browser, "Root administers; it has no workspaces.")
-    says(browser, "svc ws list --owner NAME", ".notice .cmd")
+    says(browser, "svc ws list --all", ".notice .cmd")
     assert "Try again" not in find(browser, "main").text
 
 

@@ -25,6 +25,20 @@ def test_the_same_command_with_sudo_can_be_pasted(monkeypatch: pytest.MonkeyPatc
     assert command.sudo_command() == "sudo svc admin create-user ada --display-name 'A B'"
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["edit-user", "ada"], "sudo svc admin edit-user ada --db '/srv/a b/svc.db'"),
+        (["edit-user", "--", "-x"], "sudo svc admin edit-user --db '/srv/a b/svc.db' -- -x"),
+        (["edit-user", "ada", "--db", "/x.db"], "sudo svc admin edit-user ada --db /x.db"),
+    ],
+)
+def test_sudo_passes_no_variable_on(monkeypatch: pytest.MonkeyPatch, typed: list[str], hint: str) -> None:
+    monkeypatch.setenv("SVC_DB", "/srv/a b/svc.db")
+    monkeypatch.setattr(sys, "argv", ["svc", "admin", *typed])
+    assert command.sudo_command() == hint
+
+
 def test_an_empty_path_is_no_path() -> None:
     assert command.path("x.db") == "x.db"
     with pytest.raises(ValueError, match="empty"):

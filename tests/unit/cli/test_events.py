@@ -90,6 +90,20 @@ def test_what_it_became(
     assert f"  {told}  " in svc("events", "--follow", terminal=True).out
 
 
+def test_the_newest_of_them(service: Service, svc: Svc) -> None:
+    newest = "GET /api/events/history?limit=2"
+    service.answer(newest, {"items": [record(9), record(7)], "total": 300})
+    assert svc("events", "-n", "2") == (0, line(9) + line(7), "")
+    service.raw(f"{STREAM}?after=6", chunked(block(7), block(9), ERROR))
+    assert svc("events", "-f", "-n", "2").out == line(7) + line(9)
+
+
+def test_without_any_the_newest_are_those_to_come(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/events/history?limit=2", {"items": [], "total": 0})
+    service.raw(STREAM, chunked(block(12), ERROR))
+    assert svc("events", "--follow", "--tail", "2").out == line(12)
+
+
 def test_follow_comes_back_where_it_was(service: Service, svc: Svc) -> None:
     service.raw(STREAM, chunked(b"retry: 5\n\n", b"id: 7\n\n", block(8), RESTARTING))
     service.raw(f"{STREAM}?after=8", chunked(b": still here\nid: 9\n\n", block(10), whole=False))

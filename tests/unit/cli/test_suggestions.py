@@ -32,6 +32,11 @@ WS, FS = "/api/workspaces/demo", "/api/fs/work/file?path=a"
         ("operation show op-1", ""), ("token new", "svc token create"), ("token del x", "svc token revoke"),
         ("workspace list", "svc ws"), ("templates", "svc template"), ("gpus", "svc servers hardware"),
         ("start demo", "svc ws start"), ("ps", "svc ws list"),
+        ("kill demo", "svc ws stop"), ("inspect demo", "svc ws get"), ("top", "svc ws monitor"),
+        ("df", "svc image overview"), ("servers list", "svc servers hardware"),
+        ("admin useradd bob", "svc admin create-user"), ("admin add-user bob", "svc admin create-user"),
+        ("admin user list", "svc admin list-users"), ("admin passwd bob", "svc admin set-password"),
+        ("admin userdel bob", "svc admin delete-user"), ("admin status", "svc admin doctor"),
     ],
 )  # fmt: skip
 def test_what_other_programs_call_it(service: Service, svc: Svc, typed: str, meant: str) -> None:
@@ -56,6 +61,26 @@ def test_what_there_is_no_command_for(service: Service, svc: Svc, typed: str, hi
     done = svc(*typed.split(" "))
     assert (done.code, done.out, service.sent) == (2, "", [])
     assert f"hint: {hint}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "path", "record", "printed"),
+    [
+        ("ws list -q", "/api/workspaces", {"id": "ws-1", "name": "demo"}, "ws-1"),
+        ("template list --quiet", "/api/templates", {"id": "tpl-1", "name": "base"}, "tpl-1"),
+        ("token list -q", "/api/tokens", {"id": "tok-1", "name": "ci"}, "tok-1"),
+        ("operation list -q", "/api/operations", {"id": "op-1", "kind": "pull"}, "op-1"),
+        ("image list -q", "/api/images", {"template": {"id": "tpl-1", "name": "base"}}, "tpl-1"),
+        ("ws port list demo -q", f"{WS}/ports", {"name": "web"}, "web"),
+    ],
+)
+def test_a_list_of_what_other_commands_take(
+    service: Service, svc: Svc, typed: str, path: str, record: dict[str, object], printed: str
+) -> None:
+    query = "" if path.startswith(WS) else "?limit=200"
+    service.answer(f"GET {path}{query}", {"items": [record], "total": 1})
+    done = svc(*typed.split())
+    assert (done.code, done.out, done.err) == (0, f"{printed}\n", "")
 
 
 def test_every_suggestion_is_a_command() -> None:

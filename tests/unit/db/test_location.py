@@ -40,6 +40,26 @@ def test_first_match_wins(supplied: tuple[str | None, ...], path: str) -> None:
     assert location.database_path(settings(*supplied)) == path
 
 
+@pytest.mark.parametrize(
+    ("supplied", "named"),
+    [
+        (("/a/flag.db", None, "/c/file.db"), "/a/flag.db"),
+        ((None, "/b/environ.db", "/c/file.db"), "/b/environ.db"),
+        ((None, "/b/environ.db", None), "/b/environ.db"),
+        ((None, "/c/file.db", "/c/file.db"), ""),
+        ((None, None, "/c/file.db"), ""),
+    ],
+)
+def test_a_hint_names_the_database_that_sudo_would_not_find(
+    supplied: tuple[str | None, ...], named: str
+) -> None:
+    """sudo passes no variable of the shell on; the server has the settings file's as variables."""
+    assert location.named_database(settings(*supplied)) == named
+    assert location.for_database("doctor", settings(*supplied)).endswith(
+        f" --db {named}" if named else "doctor"
+    )
+
+
 def test_the_last_rule_is_the_working_directory(here: Path) -> None:
     assert location.database_path(settings()) == str(here / "svc.db")
     (here / "svc.db").touch()

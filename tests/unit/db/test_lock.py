@@ -25,14 +25,24 @@ def test_one_holder_at_a_time_and_the_other_is_told_who(path: str) -> None:
 @pytest.mark.parametrize(
     ("holder", "hint"),
     [
-        ("svc server", "stop the service first: systemctl stop svc"),
+        ("svc server", "stop that process first"),
         ("svc admin restore", "run it again when that has ended"),
     ],
 )
-def test_the_service_is_stopped_and_a_command_waited_for(path: str, holder: str, hint: str) -> None:
+def test_the_service_is_stopped_and_a_command_waited_for(
+    path: str, holder: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.path.isdir", lambda _path: False)  # without systemd
     with hold(path, holder=holder), pytest.raises(DatabaseRefused) as refused, hold(path):
         pass
     assert refused.value.hint == hint
+
+
+def test_systemd_stops_the_service_for_root(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.isdir", lambda path: path == "/run/systemd/system")
+    with hold(path), pytest.raises(DatabaseRefused) as refused, hold(path):
+        pass
+    assert refused.value.hint == "stop the service first: sudo systemctl stop svc"
 
 
 def test_readers_share_and_exclude_the_writer(path: str) -> None:

@@ -64,10 +64,12 @@ def test_the_storage_driver_is_read_as_the_user(
     home = pwd.struct_passwd(("ada", "x", 65534, 65534, "", "/nonexistent", ""))
     monkeypatch.setattr(pwd, "getpwnam", lambda _name: home)
     read = []
-    monkeypatch.setattr(accounts, "run_as", lambda owner, *_: read.append(owner) or ["vfs", True, False, 0])
+    monkeypatch.setattr(
+        accounts, "run_as", lambda owner, *_: read.append(owner) or ["vfs", True, False, 0, 0]
+    )
     assert levels(accounts.storage, host) == [("storage", "warn")]
     assert read == [Owner(65534, 65534)]
-    monkeypatch.setattr(accounts, "run_as", lambda *_: ["overlay", True, False, 0])
+    monkeypatch.setattr(accounts, "run_as", lambda *_: ["overlay", True, False, 0, 0])
     assert levels(accounts.storage, host) == [("storage", "ok")]
 
 
@@ -81,6 +83,22 @@ def test_podmans_records_of_a_former_uid_are_found(tmp_path: Path) -> None:
     os.unlink(records)
     os.mkfifo(records)
     assert accounts._former_uid(str(records), 4001) == 0
+
+
+def test_containers_whose_run_directory_was_removed_are_counted(tmp_path: Path) -> None:
+    """The kernel writes //deleted behind what a mount was made from and is no more."""
+    source = "/containers/overlay-containers/1f/userdata/.containerenv"
+    for pid, name, children, root in (
+        (7, "conmon", "8 ", ""), (8, "sh", "", f"{source}//deleted"), (9, "conmon", "10 ", ""),
+        (10, "sh", "", source), (11, "bash", "12 ", ""), (12, "sh", "", f"{source}//deleted"),
+    ):  # fmt: skip
+        process = tmp_path / str(pid)
+        (process / f"task/{pid}").mkdir(parents=True)
+        (process / "comm").write_text(f"{name}\n")
+        (process / f"task/{pid}/children").write_text(children)
+        (process / "mountinfo").write_text(f"61 60 0:43 {root} /run/.containerenv rw - tmpfs tmpfs rw\n")
+    assert accounts._forgotten(str(tmp_path), os.getuid()) == 1
+    assert accounts._forgotten(str(tmp_path), 4001) == 0, "another's"
 
 
 def test_lingering_matters_with_systemd_only(host: Host) -> None:
@@ -116,11 +134,12 @@ def test_a_manager_that_does_not_run(host: Host) -> None:
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (["overlay", True, False, 0], [("storage", "ok")]),
-        (["vfs", True, False, 0], [("storage", "warn")]),
-        (["overlay", True, False, 1001], [("storage", "fail")]),
-        (["overlay", False, False, 0], [("user_bus", "warn"), ("storage", "ok")]),
-        (["overlay", True, True, 0], [("pause_process", "fail"), ("storage", "ok")]),
+        (["overlay", True, False, 0, 0], [("storage", "ok")]),
+        (["vfs", True, False, 0, 0], [("storage", "warn")]),
+        (["overlay", True, False, 1001, 0], [("storage", "fail")]),
+        (["overlay", False, False, 0, 0], [("user_bus", "warn"), ("storage", "ok")]),
+        (["overlay", True, True, 0, 0], [("pause_process", "fail"), ("storage", "ok")]),
+        (["overlay", True, False, 0, 2], [("forgotten_containers", "fail"), ("storage", "ok")]),
     ],
 )
 def test_what_the_users_process_finds(

@@ -165,7 +165,7 @@ def test_a_raw_copy_needs_a_stopped_service(plain: str, folder: Path) -> None:
     descriptor = os.open(folder / "main", os.O_RDWR | os.O_CREAT, 0o600)
     with hold(plain), pytest.raises(DatabaseRefused, match="in use by svc server") as caught:
         copying.copy_raw(plain, descriptor, descriptor, os.getpid())
-    assert "systemctl stop svc" in caught.value.hint
+    assert caught.value.hint.startswith("stop th")
     os.close(descriptor)
     assert (folder / "main").read_bytes() == b""
 

@@ -39,5 +39,7 @@ def test_it_is_refused_while_the_database_is_in_use(
         code, _, err = svc("restore", snapshot, "--yes")
         assert code == 1
         assert f"is in use by svc server (pid {os.getpid()})" in err
+        err = svc("restore", f"{snapshot}-none", "--yes")[2]
+        assert "No such file" in err and "in use" not in err, "nobody stops the service for that"
     assert Path(database).read_bytes() == whole
     assert not list(recovery.iterdir())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from unit.serving import make_template, make_workspace
 
+from svc.admin.findings import fail
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
 from svc.domain.accounts import sessions, users
@@ -122,6 +123,32 @@ def test_a_password_may_not_hold_the_name_that_was_told_at_the_first_try(
     assert svc("create-user", "ada", "--display-name", "Ada Lovelace", stdin=GOOD)[0] == 1
     helper.answer = good
     assert "display name" in svc("create-user", "ada", stdin=b"q7#fLp2z Lovelace\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("daemon", "is a system account: uid 1 is below UID_MIN"), ("No.Such", "cannot have that name")],
+)
+def test_who_cannot_be_enrolled_is_not_asked_for_a_password(
+    svc: Any, helper: FakeHelper, name: str, said: str, needs_root: None
+) -> None:
+    code, out, err = svc("create-user", name, stdin=b"")
+    assert (code, out, helper.calls, row(helper.path, name)) == (1, "", [], {})
+    assert said in err and "password" not in err
+    assert "\nhint: sudo svc admin create-user another-name" in err
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_podman_that_does_not_start_is_said_with_the_way_out(
+    svc: Any, helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, again: bool, needs_root: None
+) -> None:
+    if again:
+        svc("create-user", "ada", stdin=GOOD)
+    found = fail("storage", "Podman's records of ada are of uid 1001", "sudo -iu ada rm -f db.sql")
+    monkeypatch.setattr("svc.admin.checks.accounts.storage", lambda _host: iter([found]))
+    code, out, err = svc("create-user", "ada", stdin=GOOD)
+    assert (code, out.endswith(", but Podman does not start\n")) == (1, True)
+    assert "svc: Podman's records of ada are of uid 1001\nhint: sudo -iu ada rm -f db.sql\n" in err
 
 
 @pytest.mark.parametrize("name", ["1001", "-x", "a" * 257, "ada\n", "../ada", "ada:2001", "ada%"])

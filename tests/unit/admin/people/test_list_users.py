@@ -51,7 +51,7 @@ def test_a_line_for_each_account_in_a_pipe(svc: Any, three: str) -> None:
             "",
             "Linux account: useradd failed",
             STEPS,
-            "sudo svc admin create-user svt-ben",
+            f"sudo svc admin create-user svt-ben --db {three}",
         ],
     ]
 
@@ -70,7 +70,7 @@ def test_people_read_what_is_left_below_the_table(
         "svt-ben: PROVISIONING_CLEANUP_REQUIRED",
         "  note: Linux account: useradd failed",
         f"  left: {STEPS}",
-        "  next: sudo svc admin create-user svt-ben",
+        f"  next: sudo svc admin create-user svt-ben --db {three}",
     ]
 
 

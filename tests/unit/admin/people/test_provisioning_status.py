@@ -35,7 +35,7 @@ def host(tmp_path: Path) -> Host:
     (tmp_path / NOBODY.pw_dir.lstrip("/")).mkdir(parents=True)
     enrolled = [Enrolled("ben", 1), Enrolled("nobody", NOBODY.pw_uid)]
     return Host(
-        Settings(environ={"SVC_DB": "/srv/svc.db"}, file={}),
+        Settings(environ={}, file={"SVC_DB": "/srv/svc.db"}),
         "",
         Owner(0, 0),
         str(tmp_path),

@@ -48,7 +48,7 @@ def test_a_bad_one_changes_nothing(svc: Any, database: str, stdin: bytes | None)
     code, out, err = svc("set-password", "root", stdin=stdin)
     assert (code, out) == (1, "")
     assert err.startswith("svc: ")
-    assert (stdin or b"nothing").strip().decode() not in err
+    assert (stdin or b"no such text").strip().decode() not in err
     assert verifies(database, "root", "q7#fLp2z tap cup")
     assert audit(database)[-1][-1] == "validation_failed"
 

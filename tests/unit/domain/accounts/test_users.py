@@ -102,7 +102,7 @@ def test_display_names_with_control_characters_are_refused(display_name: str) ->
 def test_a_missing_account_says_where_to_look() -> None:
     with pytest.raises(NotFound) as missing:
         users.get("nobody")
-    assert missing.value.hint == "svc admin list-users"
+    assert missing.value.hint == "sudo svc admin list-users"
 
 
 def test_a_password_reset_ends_all_sessions_and_tokens_and_opens_the_login() -> None:
