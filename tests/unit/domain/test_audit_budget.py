@@ -203,6 +203,9 @@ def test_changes_may_add_so_many_bytes(ada: Caller, bob: Caller, monkeypatch: py
     clock = [5000.0]
     monkeypatch.setattr(audit_budget.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(audit, "changes", audit_budget.Allowance(100_000))
+    monkeypatch.setattr(
+        audit, "uploads", audit_budget.Allowance(100_000)
+    )  # without what others noted by the true clock
     before, moved = size_of_database(), 0
     for _ in range(600):
         clock[0] += 6  # an hour in all

@@ -112,6 +112,6 @@ def test_the_server_ends_with_the_reason_and_without_its_socket(
     assert isinstance(found, list), found
     message, hint, is_left, count = forked(run)
     assert message == "the app ends at each start, before it answers anything; the lines above say why"
-    assert hint == "sudo svc admin doctor"
+    assert hint == f"sudo svc admin doctor --db {tmp_path / 'svc.db'}"
     assert not is_left
     assert count == starts

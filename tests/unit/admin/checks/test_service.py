@@ -201,7 +201,11 @@ def test_unfinished_accounts_and_a_missing_root_password_are_told(host: Host) ->
         ("accounts", "warn"),
         ("root_password", "warn"),
     ]
-    assert found[1].remedy == "sudo svc admin create-user ada"
+    host.settings.file["SVC_DB"] = host.settings.db
+    assert [finding.remedy for finding in list(database.database(host))[1:]] == [
+        "sudo svc admin create-user ada",
+        "sudo svc admin set-password root",
+    ]
     host.settings.resolved["SVC_DB"].source = "flag"
     assert [finding.remedy for finding in list(database.database(host))[1:]] == [
         f"sudo svc admin create-user ada --db {host.database}",

@@ -94,7 +94,7 @@ def test_a_release_is_installed(
     ]
     record = applied(svc)
     assert (record["from"], record["to"], record["outcome"], record["reason"]) == ("1", "2", "ok", "")
-    assert f"to go back: sudo svc admin rollback apply {record['recovery_set']}\n" in out
+    assert f"to go back: sudo svc admin rollback apply {record['recovery_set']} --db {database}\n" in out
     assert out.startswith("svc 2 is installed in place of 1; the service runs\n")
     assert left(tmp_path) == []
     code, out, _ = svc("update", "apply", "--yes")
