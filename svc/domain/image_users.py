@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import untrusted
+from svc.domain import pages, untrusted
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed
 from svc_helper.wire.limits import RUN_AS_MAX
@@ -20,12 +20,14 @@ from svc_helper.wire.limits import RUN_AS_MAX
 CODE = "image_user"  # code of the finding and of the warning
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")  # the same check as in the agent
-_FAULT = "json_extract(i.user_json, '$.fault')"
+# As if of root where it was changed by hand: the next inspection writes it again.
+USER = pages.stored("i.user_json")
+_FAULT = f"json_extract({USER}, '$.fault')"
 _KNOWN = f"""({_FAULT} IS NULL
-    AND json_extract(i.user_json, '$.uid') + json_extract(i.user_json, '$.gid') IS NOT NULL)"""
-_WHO = f"""CASE WHEN NOT {_KNOWN} THEN coalesce(json_extract(i.user_json, '$.name'), 'a user of its own')
-    ELSE coalesce(json_extract(i.user_json, '$.name') || ' (', 'the user (') || 'uid '
-        || json_extract(i.user_json, '$.uid') || ', gid ' || json_extract(i.user_json, '$.gid') || ')' END"""
+    AND json_extract({USER}, '$.uid') + json_extract({USER}, '$.gid') IS NOT NULL)"""
+_WHO = f"""CASE WHEN NOT {_KNOWN} THEN coalesce(json_extract({USER}, '$.name'), 'a user of its own')
+    ELSE coalesce(json_extract({USER}, '$.name') || ' (', 'the user (') || 'uid '
+        || json_extract({USER}, '$.uid') || ', gid ' || json_extract({USER}, '$.gid') || ')' END"""
 _CANNOT_START = "'; a workspace of it cannot start while the template has no run_as'"
 _MESSAGE = f"""CASE {_FAULT}
     WHEN 'missing' THEN 'this image runs as ' || {_WHO}
@@ -36,7 +38,7 @@ _MESSAGE = f"""CASE {_FAULT}
         || ' and cannot open /work, which is that of root inside: the template has no run_as' END"""
 _FAULTS = ("missing", "range")
 _RUN_AS = (
-    """' --run-as ' || json_extract(i.user_json, '$.uid') || ':' || json_extract(i.user_json, '$.gid')"""
+    f"""' --run-as ' || json_extract({USER}, '$.uid') || ':' || json_extract({USER}, '$.gid')"""
 )
 
 
@@ -82,7 +84,7 @@ def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspa
         WHEN {is_own} THEN 'svc template edit ' || {name} || {_RUN_AS}
             || coalesce(' && svc ws upgrade ' || {workspace}, '')
         ELSE {clone} || 'svc template edit ' || {own_name} || '-own' || {_RUN_AS} END"""
-    return f"""CASE WHEN i.user_json IS NULL OR {run_as} IS NOT NULL THEN json('[]')
+    return f"""CASE WHEN {USER} IS NULL OR {run_as} IS NOT NULL THEN json('[]')
         ELSE json_array(json_object('code', '{CODE}', 'message', {_MESSAGE}, 'hint', {hint})) END"""
 
 
@@ -90,7 +92,7 @@ def finding(caller: Caller, image_ref: str) -> tuple[str, str] | None:
     """The finding about the image in the caller's own store, and the option that resolves it, if known."""
     row: tuple[str, str] | None = database.execute_sql(
         f"SELECT {_MESSAGE}, iif({_KNOWN}, {_RUN_AS}, '') FROM images i"
-        " WHERE i.owner_id = ? AND i.image_ref = ? AND i.user_json IS NOT NULL",
+        f" WHERE i.owner_id = ? AND i.image_ref = ? AND {USER} IS NOT NULL",
         (caller.user_id, image_ref),
     ).fetchone()
     return row

@@ -57,16 +57,16 @@ class Report(Protocol):
 
 
 # The name of the workspace that a set-up creates, also before it has; of an image its reference.
-_REQUEST = pages.stored("o.request_json")
+REQUEST = pages.stored("o.request_json")
 _NAME = f"""coalesce((SELECT w.name FROM workspaces w WHERE w.id = o.subject_id),
-    json_extract({_REQUEST}, '$.workspace.name'), o.subject_id)"""
+    json_extract({REQUEST}, '$.workspace.name'), o.subject_id)"""
 RECORD = f"""json_object(
     'id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
     'progress', json({pages.stored("o.progress_json", "'{}'")}),
     'error', json({pages.stored("o.error_json")}),
     'subject', json_object('type', o.subject_type, 'id', o.subject_id, 'name', {_NAME}),
     'template', json((SELECT json_object('id', t.id, 'name', t.name) FROM templates t
-        WHERE t.id = json_extract({_REQUEST}, '$.template_id'))),
+        WHERE t.id = json_extract({REQUEST}, '$.template_id'))),
     'result', json({pages.stored("o.result_json")}),
     'created_at', o.created_at, 'updated_at', o.updated_at, 'finished_at', o.finished_at)"""
 _SORT = {name: f"o.{name}" for name in ("created_at", "updated_at", "finished_at", "kind", "status")}
@@ -164,7 +164,7 @@ def page_of(caller: Caller, page: Page, kinds: tuple[str, ...] = (), subject: st
     of_kind = f"o.kind IN ({', '.join('?' * len(kinds))})" if kinds else "1"
     of_subject = f"? IN (o.subject_id, {_NAME}, t.id, t.name)" if subject else "1"
     source = (
-        f"FROM operations o LEFT JOIN templates t ON t.id = json_extract({_REQUEST}, '$.template_id')"
+        f"FROM operations o LEFT JOIN templates t ON t.id = json_extract({REQUEST}, '$.template_id')"
         f" WHERE o.owner_id = ? AND {found} AND {status} AND {of_kind} AND {of_subject}"
     )
     parameters = (caller.user_id, *values, *statuses, *kinds, *([subject] if subject else []))
@@ -242,7 +242,7 @@ def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
         return None  # most rounds: nothing is locked for them
     with write():
         row = database.execute_sql(
-            "SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, o.request_json, o.request_id,"
+            f"SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, coalesce({REQUEST}, '{{}}'), o.request_id,"
             " u.name, u.uid FROM operations o JOIN users u ON u.id = o.owner_id"
             f" WHERE o.status = 'queued' AND o.{_IS_OPEN}"
             " AND o.owner_id NOT IN (SELECT value FROM json_each(?))"

@@ -22,7 +22,7 @@ from svc.domain.templates import contexts, dockerfile_review, dockerfiles
 from svc.domain.templates.rows import Template
 from svc.errors import Conflict, SvcError, invalid_field
 
-_FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')
+_FROM = f"""FROM operations o LEFT JOIN templates t ON t.id = json_extract({operations.REQUEST}, '$.template_id')
     WHERE o.owner_id = ? AND o.kind = 'build'"""
 _SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
 
@@ -67,7 +67,8 @@ def last_arguments(caller: Caller, image_ref: str) -> BuildArgs:
     """The arguments of the caller's last successful build of this image: a set-up builds the same."""
     row = database.execute_sql(
         "SELECT request_json FROM operations WHERE owner_id = ? AND subject_type = 'image' AND subject_id = ?"
-        " AND kind = 'build' AND status = 'succeeded' ORDER BY created_at DESC, rowid DESC LIMIT 1",
+        " AND kind = 'build' AND status = 'succeeded' AND json_valid(request_json)"
+        " ORDER BY created_at DESC, rowid DESC LIMIT 1",
         (caller.user_id, image_ref),
     ).fetchone()
     return dict(json.loads(row[0]).get("build_args", {})) if row else {}

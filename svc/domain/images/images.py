@@ -127,7 +127,8 @@ def _users(caller: Caller) -> dict[tuple[str, Any], str]:
     return {
         (image_ref, digest): user
         for image_ref, digest, user in database.execute_sql(
-            "SELECT image_ref, digest, user_json FROM images WHERE owner_id = ? AND user_json IS NOT NULL",
+            f"SELECT i.image_ref, i.digest, {image_users.USER} FROM images i"
+            f" WHERE i.owner_id = ? AND {image_users.USER} IS NOT NULL",
             (caller.user_id,),
         )
     }

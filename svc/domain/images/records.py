@@ -10,7 +10,7 @@ from svc.domain import image_users, pages
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates.revisions import BUILT
-from svc.domain.templates.rows import VISIBLE, Template
+from svc.domain.templates.rows import SPEC, VISIBLE, Template
 
 # "pulling" and "building" count only while the owner has a running operation: a crash leaves such rows.
 STATUS = (
@@ -24,7 +24,7 @@ USES = "(w.container_id IS NULL OR coalesce(w.image_digest = i.digest, 1))"
 # The visible templates (?1, ?2 as in VISIBLE) with the reference of each: "per template, per user".
 _OF_TEMPLATES = f"""
     SELECT r.image_ref, t.id AS template_id, t.name AS template_name, t.owner_id AS template_owner,
-        json_extract(r.spec_json, '$.run_as') AS run_as FROM templates t
+        json_extract({SPEC}, '$.run_as') AS run_as FROM templates t
         JOIN template_revisions r ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE}"""
 _OF_CALLER = """
     SELECT w.image_ref FROM workspaces w WHERE w.owner_id = ?1

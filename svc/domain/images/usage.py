@@ -188,10 +188,11 @@ def _in_operations(caller: Caller) -> set[str]:
     """The images of running operations, and the bases of their builds."""
     needed: set[str] = set()
     for image_ref, bases in database.execute_sql(
-        "SELECT json_extract(o.request_json, '$.image_ref'), coalesce(r.images_json, '[]')"
+        f"SELECT json_extract({operations.REQUEST}, '$.image_ref'),"
+        f" coalesce({pages.stored('r.images_json')}, '[]')"
         " FROM operations o LEFT JOIN template_revisions r"
-        " ON r.template_id = json_extract(o.request_json, '$.template_id')"
-        " AND r.revision = json_extract(o.request_json, '$.revision')"
+        f" ON r.template_id = json_extract({operations.REQUEST}, '$.template_id')"
+        f" AND r.revision = json_extract({operations.REQUEST}, '$.revision')"
         " WHERE o.owner_id = ? AND o.status IN ('queued', 'running')",
         (caller.user_id,),
     ):

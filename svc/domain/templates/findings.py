@@ -276,6 +276,11 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(names[:NAMES_MAX])}{more}"
 
 
+def damaged(message: str) -> Finding:
+    """The only finding about a revision whose documents cannot be read."""
+    return _finding("damaged", message)
+
+
 def _finding(code: str, message: str, diff: str | None = None, *, line: int | None = None) -> Finding:
     """A finding; one with a line is of that line of the Dockerfile."""
     file = None if line is None else DOCKERFILE

@@ -18,7 +18,8 @@ def unset() -> int:
     with write():
         rows = database.execute_sql(
             "SELECT template_id, revision, spec_json, sealed_json, findings_json FROM template_revisions"
-            " WHERE sealed_json <> '{}'"
+            " WHERE sealed_json <> '{}' AND json_valid(spec_json) AND json_valid(sealed_json)"
+            " AND json_valid(findings_json)"
         ).fetchall()
         for template_id, revision, spec_json, sealed_json, findings_json in rows:
             sealed = json.loads(sealed_json)

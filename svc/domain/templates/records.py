@@ -9,18 +9,24 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, variables
 from svc.domain.templates import findings as template_findings
-from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, Template
+from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, DamagedTemplate, Template
 
 AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revision IS NOT t.revision)"
 _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
 
 
 def record(caller: Caller, template: Template, *, diffs: bool = True) -> dict[str, Any]:
-    """The template's record for this caller; lists leave out the diffs of its findings."""
-    findings = template_findings.present(caller, template)
-    return content(template) | {
-        "findings": findings if diffs else [one | {"diff": None} for one in findings],
-    }
+    """The template's record for this caller; lists leave out the diffs of its findings.
+
+    One that is damaged is a record without what a document says, and with a finding that names the damage.
+    """
+    try:
+        findings = template_findings.present(caller, template)
+        found = content(template)
+    except DamagedTemplate as damage:
+        findings = [template_findings.damaged(damage.message)]
+        found = content(template.without_documents())
+    return found | {"findings": findings if diffs else [one | {"diff": None} for one in findings]}
 
 
 def content(template: Template) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def _encrypt_earlier(
         return
     rows = database.execute_sql(
         "SELECT revision, spec_json, sealed_json FROM template_revisions"
-        " WHERE template_id = ? AND revision < ?",
+        " WHERE template_id = ? AND revision < ? AND json_valid(spec_json) AND json_valid(sealed_json)",
         (template_id, revision),
     ).fetchall()
     for number, spec_json, sealed_json in rows:

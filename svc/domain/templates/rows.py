@@ -10,8 +10,9 @@ import json
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
+from svc.domain import pages
 from svc.domain.principal import Caller
-from svc.errors import NotFound
+from svc.errors import Conflict, NotFound
 
 # Visible to the caller: ?1 is the user whose private ones count, ?2 whether disabled global ones do too.
 VISIBLE = "(t.owner_id = ?1 OR (t.owner_id IS NULL AND (t.status = 'enabled' OR ?2)))"
@@ -34,6 +35,12 @@ EMPTY_SPEC: dict[str, Any] = {
     "description": "", "defaults": {}, "limits": {}, "gpu": {}, "command": None, "run_as": None, "env": [],
     "launchers": [], "ports": [], "mounts": [], "idle": {}, "network": None,
 }  # fmt: skip
+# The document of the revision r, for what SQLite itself takes out of it.
+SPEC = pages.stored("r.spec_json", "'{}'")
+
+
+class DamagedTemplate(Conflict):
+    """A revision with JSON that cannot be read, after a change of the database by hand: nothing is made of it."""
 
 
 class Source(NamedTuple):
@@ -81,26 +88,50 @@ class Template(NamedTuple):
     @property
     def spec(self) -> dict[str, Any]:
         """The revision's document with every key of EMPTY_SPEC; secret variables have no value."""
-        spec: dict[str, Any] = EMPTY_SPEC | json.loads(self.spec_json)
+        spec: dict[str, Any] = EMPTY_SPEC | self._stored("spec_json", {})
+        for key, empty in EMPTY_SPEC.items():
+            self._require(key, spec[key], empty)
         return spec
 
     @property
     def sealed(self) -> dict[str, str]:
         """The encrypted values of secret variables."""
-        sealed: dict[str, str] = json.loads(self.sealed_json)
+        sealed: dict[str, str] = self._stored("sealed_json", {})
         return sealed
 
     @property
     def images(self) -> list[str]:
         """The images that a build pulls; none without a Dockerfile."""
-        images: list[str] = json.loads(self.images_json)
+        images: list[str] = self._stored("images_json", [""])
         return images
 
     @property
     def findings(self) -> list[dict[str, Any]]:
         """The static findings for a review; those of earlier releases name neither file nor line."""
-        findings: list[dict[str, Any]] = json.loads(self.findings_json)
-        return [{"file": None, "line": None} | one for one in findings]
+        return [{"file": None, "line": None} | one for one in self._stored("findings_json", [])]
+
+    def without_documents(self) -> Template:
+        """The revision with nothing in any of its documents, in place of a damaged one."""
+        return self._replace(spec_json="{}", sealed_json="{}", images_json="[]", findings_json="[]")
+
+    def _stored(self, column: str, like: dict[str, Any] | list[Any]) -> Any:
+        """The column's JSON, of this kind; raises DamagedTemplate."""
+        try:
+            found = json.loads(getattr(self, column))
+        except (ValueError, RecursionError):
+            found = None
+        self._require(column, found, like)
+        return found
+
+    def _require(self, place: str, found: Any, like: Any) -> None:
+        """Raise DamagedTemplate for a value of another kind than `like`; a list has objects, or items like its first."""
+        item = type(like[0]) if isinstance(like, list) and like else dict
+        is_like = like is None or isinstance(found, type(like))
+        if not is_like or (isinstance(like, list) and not all(isinstance(one, item) for one in found)):
+            raise DamagedTemplate(
+                f"revision {self.revision} of the template {self.name} is damaged in the database ({place})",
+                hint=f"svc template revisions {self.id}",
+            )
 
     @property
     def scope(self) -> str:

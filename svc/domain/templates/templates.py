@@ -39,8 +39,9 @@ EDIT_WAIT_S = 60.0  # of a user's call for those before it, of the same user and
 _edits = Turns()
 
 _RUNNING = (
-    "SELECT id FROM operations WHERE status IN ('queued', 'running') AND ?1 IN"
-    " (json_extract(request_json, '$.template_id'), json_extract(request_json, '$.workspace.template'))"
+    "SELECT o.id FROM operations o WHERE o.status IN ('queued', 'running') AND ?1 IN"
+    f" (json_extract({operations.REQUEST}, '$.template_id'),"
+    f" json_extract({operations.REQUEST}, '$.workspace.template'))"
 )
 
 

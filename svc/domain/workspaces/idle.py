@@ -16,6 +16,7 @@ from svc.domain import audit
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller
+from svc.domain.templates.rows import SPEC
 from svc.domain.workspaces import records, states
 from svc.errors import WorkspaceNotRunning
 from svc.limits import IDLE_CPU_PERCENT, IDLE_GPU_PERCENT
@@ -47,15 +48,15 @@ class Use(NamedTuple):
     connections: int  # open now, not a counter
 
 
-_WATCHED = """
-SELECT w.id, w.owner_id, u.name, w.container_id, w.status_since, json_extract(r.spec_json, '$.idle.action'),
-    json_extract(r.spec_json, '$.idle.after_minutes'), w.idle_since, w.keep_until,
+_WATCHED = f"""
+SELECT w.id, w.owner_id, u.name, w.container_id, w.status_since, json_extract({SPEC}, '$.idle.action'),
+    json_extract({SPEC}, '$.idle.after_minutes'), w.idle_since, w.keep_until,
     EXISTS (SELECT 1 FROM ports p WHERE p.workspace_id = w.id)
 FROM workspaces w JOIN users u ON u.id = w.owner_id
 JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision
 WHERE w.status = 'running' AND w.status <> 'stopped' AND u.uid IS NOT NULL
-    AND json_extract(r.spec_json, '$.idle.action') IN ('notify', 'stop')
-    AND json_extract(r.spec_json, '$.idle.after_minutes') > 0
+    AND json_extract({SPEC}, '$.idle.action') IN ('notify', 'stop')
+    AND json_extract({SPEC}, '$.idle.after_minutes') > 0
 """
 
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from svc.db.connect import database, write
 from svc.domain import audit, events, operations, pages, untrusted
 from svc.domain.principal import Caller
+from svc.domain.templates.rows import SPEC
 from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, SvcError, WorkspaceNotRunning
@@ -216,7 +217,7 @@ def started_runs() -> list[Run]:
         "SELECT e.id, w.id, w.owner_id, u.name, e.subject_name"
         " FROM workspaces w JOIN users u ON u.id = w.owner_id AND u.uid IS NOT NULL"
         " JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision"
-        " JOIN json_each(r.spec_json, '$.launchers') l"
+        f" JOIN json_each({SPEC}, '$.launchers') l ON l.type = 'object'"
         # The newest of each, by the index: somebody may have started and stopped it ten thousand times.
         f" JOIN events e ON e.id = (SELECT id FROM events WHERE type = '{EVENT}' AND subject_id ="
         " w.id || '/' || json_extract(l.value, '$.name') ORDER BY at DESC, id DESC LIMIT 1)"

@@ -16,6 +16,7 @@ from svc.domain import configuration, image_users, pages
 from svc.domain.images.records import STATUS as IMAGE_STATUS
 from svc.domain.images.records import USES
 from svc.domain.pages import Page
+from svc.domain.templates.rows import SPEC
 from svc.domain.workspaces.port_kinds import connect_sql, url_sql
 from svc.errors import NotFound
 
@@ -38,16 +39,16 @@ _ACTIONS = " ".join(
 _WORK = '{"root":"work","path":"/work","read_only":false}'
 # Documents of earlier releases have no mounts: the work root alone, as in those with none.
 _MOUNTS = f"""json('[{_WORK}' || coalesce((SELECT ',' || group_concat(m.value)
-        FROM json_each(r.spec_json, '$.mounts') m), '') || ']')"""
+        FROM json_each({SPEC}, '$.mounts') m WHERE m.type = 'object'), '') || ']')"""
 # In the document's order, which is the order of starting.
 _LAUNCHERS = f"""(SELECT json_group_array(json_object('name', json_extract(n.value, '$.name'),
         'title', json_extract(n.value, '$.title'), 'port', json_extract(n.value, '$.port'),
         'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false')),
         'url', (SELECT {url_sql("p")} FROM ports p WHERE p.workspace_id = w.id
             AND p.name = json_extract(n.value, '$.port'))))
-        FROM json_each(r.spec_json, '$.launchers') n)"""
+        FROM json_each({SPEC}, '$.launchers') n WHERE n.type = 'object')"""
 _WARNINGS = image_users.warnings_sql(
-    run_as="json_extract(r.spec_json, '$.run_as')",
+    run_as=f"json_extract({SPEC}, '$.run_as')",
     template="w.template_id",
     owner="w.owner_id",
     is_own="t.owner_id = w.owner_id",
@@ -94,8 +95,8 @@ _RECORD = f"""json_object(
         'ssh', 'ssh -N -L ' || p.host_port || ':127.0.0.1:' || p.host_port || ' ' || u.name || '@SSH_HOST'))
         FROM ports p WHERE p.workspace_id = w.id),
     'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,
-        'action', coalesce(json_extract(r.spec_json, '$.idle.action'), 'none'),
-        'after_minutes', json_extract(r.spec_json, '$.idle.after_minutes')),
+        'action', coalesce(json_extract({SPEC}, '$.idle.action'), 'none'),
+        'after_minutes', json_extract({SPEC}, '$.idle.after_minutes')),
     'exit_code', w.exit_code,
     'created_at', w.created_at, 'updated_at', w.updated_at,
     'started_at', w.started_at, 'stopped_at', w.stopped_at)"""

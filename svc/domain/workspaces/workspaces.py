@@ -127,9 +127,9 @@ def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 def _require_free_name(caller: Caller, name: str, setup: dict[str, Any]) -> None:
     """Raise NameTaken, or OperationInProgress when the same set-up is already in progress."""
     under_way = database.execute_sql(
-        "SELECT subject_id, request_json FROM operations"
-        " WHERE owner_id = ? AND kind = 'setup' AND status IN ('queued', 'running')"
-        " AND json_extract(request_json, '$.workspace.name') = ?",
+        "SELECT o.subject_id, o.request_json FROM operations o"
+        " WHERE o.owner_id = ? AND o.kind = 'setup' AND o.status IN ('queued', 'running')"
+        f" AND json_extract({operations.REQUEST}, '$.workspace.name') = ?",
         (caller.user_id, name),
     ).fetchone()
     if under_way and json.loads(under_way[1]) == setup:
