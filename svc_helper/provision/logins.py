@@ -45,7 +45,7 @@ def logout(state_dir: str, host: str) -> dict[str, Any]:
 
 
 def read(state_dir: str) -> dict[str, Any]:
-    """Root's own list; raises OSError for a file that others than root may write or read."""
+    """Root's own list; raises OSError for a damaged file, and for one that others than root may write or read."""
     path = os.path.join(state_dir, OWN)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,7 +55,16 @@ def read(state_dir: str) -> dict[str, Any]:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise PermissionError(f"{path} must be a file that only root may read")
-        logins: dict[str, Any] = json.loads(file.read(BYTES_MAX))["auths"]
+        return _parsed(path, file.read(BYTES_MAX))
+
+
+def _parsed(path: str, content: bytes) -> dict[str, Any]:
+    try:
+        logins: dict[str, Any] = json.loads(content)["auths"]
+        for one in logins.values():
+            base64.b64decode(one["auth"], validate=True).decode().index(":")
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        raise OSError(f"{path} is damaged; remove it, and give each login again") from None
     return logins
 
 

@@ -38,6 +38,16 @@ def test_the_configuration_is_toml_that_says_the_same() -> None:
     }
 
 
+def test_a_list_that_cannot_be_written_leaves_no_host_insecure(tmp_path: Path) -> None:
+    """Podman would talk in plain text to a host that is not on the list."""
+    (tmp_path / "registries.json").mkdir()  # which no rename replaces by a file
+    for before in (registries.configuration([]), "# of an earlier list\n"):
+        with pytest.raises(OSError, match=r"registries\.json"):
+            registries.write(str(tmp_path), REGISTRIES)
+        assert (tmp_path / "registries.conf").read_text() == before
+        (tmp_path / "registries.conf").write_text("# of an earlier list\n")
+
+
 def test_a_full_disk_leaves_the_old_policy(uid: dict[str, int]) -> None:
     """The state directory on a file system of one page: the answer is storage_full, the file is as it was."""
     script = 'mount -t tmpfs -o size=8k none "$0" && cp "$0.was" "$0/registries.json" && exec "$@"'

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from svc_helper.provision import logins
 
 ENTRY = {"host": "quay.io", "path_prefix": "team/"}
 
@@ -76,3 +79,26 @@ def test_an_entry_that_is_none_hides_no_other(svc: Any, database: str, tmp_path:
 def test_what_is_not_listed_cannot_be_removed(svc: Any, database: str) -> None:
     code, _, err = svc("registry", "remove", "quay.io")
     assert (code, err) == (1, "svc: quay.io is not on the list\nhint: sudo svc admin registry list\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"auths": []}', '{"auths": {"quay.io": 7}}', '{"auths": {"quay.io": {"auth": "eA=="}}}'],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the logins are root's")
+def test_logins_that_cannot_be_read_hide_no_registry(
+    svc: Any, database: str, tmp_path: Path, text: str
+) -> None:
+    state = tmp_path / "state"
+    (state / "registries.json").write_text(json.dumps({"registries": [ENTRY]}))
+    file = state / "registry-logins.json"
+    file.write_text(text)
+    file.chmod(0o600)
+    code, out, err = svc("registry", "list")
+    assert (code, out) == (0, "quay.io\tteam/\tfalse\t\n")
+    assert err == (
+        f"svc: the logins cannot be read: {file} is damaged; remove it, and give each login again\n"
+    )
+    with pytest.raises(OSError, match="is damaged"):  # what the helper answers to any change of them
+        logins.login(str(state), "quay.io", "kim", "secret")
+    assert file.read_text() == text
