@@ -253,6 +253,12 @@ class TooManyTerminals(SvcError):
     code, status = "too_many_terminals", 409
 
 
+class TemplateDamaged(SvcError):
+    """A stored document of the template cannot be read, after a change of the database by hand; nothing is made of it."""
+
+    code, status = "template_damaged", 409
+
+
 class WorkspaceOutdated(SvcError):
     """The running workspace was started by an older release, which lacks this; a restart of it helps."""
 

@@ -37,9 +37,7 @@ _MESSAGE = f"""CASE {_FAULT}
     ELSE 'the programs of this image run as ' || {_WHO}
         || ' and cannot open /work, which is that of root inside: the template has no run_as' END"""
 _FAULTS = ("missing", "range")
-_RUN_AS = (
-    f"""' --run-as ' || json_extract({USER}, '$.uid') || ':' || json_extract({USER}, '$.gid')"""
-)
+_RUN_AS = f"""' --run-as ' || json_extract({USER}, '$.uid') || ':' || json_extract({USER}, '$.gid')"""
 
 
 def of(answer: Mapping[str, Any]) -> str | None:

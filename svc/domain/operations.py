@@ -242,8 +242,8 @@ def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
         return None  # most rounds: nothing is locked for them
     with write():
         row = database.execute_sql(
-            f"SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, coalesce({REQUEST}, '{{}}'), o.request_id,"
-            " u.name, u.uid FROM operations o JOIN users u ON u.id = o.owner_id"
+            f"SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, coalesce({REQUEST}, '{{}}'),"
+            " o.request_id, u.name, u.uid FROM operations o JOIN users u ON u.id = o.owner_id"
             f" WHERE o.status = 'queued' AND o.{_IS_OPEN}"
             " AND o.owner_id NOT IN (SELECT value FROM json_each(?))"
             " ORDER BY o.created_at LIMIT 1",

@@ -45,7 +45,7 @@ def logout(state_dir: str, host: str) -> dict[str, Any]:
 
 
 def read(state_dir: str) -> dict[str, Any]:
-    """Root's own list; raises OSError for a damaged file, and for one that others than root may write or read."""
+    """Root's own list; raises OSError for a damaged one, or one that others may write or read."""
     path = os.path.join(state_dir, OWN)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

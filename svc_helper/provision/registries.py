@@ -33,7 +33,7 @@ def write(state_dir: str, registries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a file of root's, which nothing takes apart; without one the configuration of an empty list."""
+    """The file's bytes, which nothing takes apart; without one what is written for an empty list."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -235,7 +235,7 @@ def present_of(settings: Settings) -> Callable[[], Entries]:
 
 
 def logins(settings: Settings) -> dict[str, str]:
-    """The user name of each host's login, from a file of root's that root alone reads; none where it cannot be read."""
+    """The user name of each host's login, from root's own file; none where it cannot be read."""
     from base64 import b64decode
 
     from svc_helper.provision.logins import read as read_logins

@@ -22,7 +22,8 @@ from svc.domain.templates import contexts, dockerfile_review, dockerfiles
 from svc.domain.templates.rows import Template
 from svc.errors import Conflict, SvcError, invalid_field
 
-_FROM = f"""FROM operations o LEFT JOIN templates t ON t.id = json_extract({operations.REQUEST}, '$.template_id')
+_FROM = f"""FROM operations o
+    LEFT JOIN templates t ON t.id = json_extract({operations.REQUEST}, '$.template_id')
     WHERE o.owner_id = ? AND o.kind = 'build'"""
 _SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
 

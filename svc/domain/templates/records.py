@@ -9,7 +9,8 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, variables
 from svc.domain.templates import findings as template_findings
-from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, DamagedTemplate, Template
+from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, Template
+from svc.errors import TemplateDamaged
 
 AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revision IS NOT t.revision)"
 _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
@@ -23,7 +24,7 @@ def record(caller: Caller, template: Template, *, diffs: bool = True) -> dict[st
     try:
         findings = template_findings.present(caller, template)
         found = content(template)
-    except DamagedTemplate as damage:
+    except TemplateDamaged as damage:
         findings = [template_findings.damaged(damage.message)]
         found = content(template.without_documents())
     return found | {"findings": findings if diffs else [one | {"diff": None} for one in findings]}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from svc.db.connect import database
 from svc.domain import pages
 from svc.domain.principal import Caller
-from svc.errors import Conflict, NotFound
+from svc.errors import NotFound, TemplateDamaged
 
 # Visible to the caller: ?1 is the user whose private ones count, ?2 whether disabled global ones do too.
 VISIBLE = "(t.owner_id = ?1 OR (t.owner_id IS NULL AND (t.status = 'enabled' OR ?2)))"
@@ -37,10 +37,6 @@ EMPTY_SPEC: dict[str, Any] = {
 }  # fmt: skip
 # The document of the revision r, for what SQLite itself takes out of it.
 SPEC = pages.stored("r.spec_json", "'{}'")
-
-
-class DamagedTemplate(Conflict):
-    """A revision with JSON that cannot be read, after a change of the database by hand: nothing is made of it."""
 
 
 class Source(NamedTuple):
@@ -115,7 +111,7 @@ class Template(NamedTuple):
         return self._replace(spec_json="{}", sealed_json="{}", images_json="[]", findings_json="[]")
 
     def _stored(self, column: str, like: dict[str, Any] | list[Any]) -> Any:
-        """The column's JSON, of this kind; raises DamagedTemplate."""
+        """The column's JSON, of this kind; raises TemplateDamaged."""
         try:
             found = json.loads(getattr(self, column))
         except (ValueError, RecursionError):
@@ -124,11 +120,11 @@ class Template(NamedTuple):
         return found
 
     def _require(self, place: str, found: Any, like: Any) -> None:
-        """Raise DamagedTemplate for a value of another kind than `like`; a list has objects, or items like its first."""
+        """Raise TemplateDamaged unless it is like that; a list has objects, or items like its first."""
         item = type(like[0]) if isinstance(like, list) and like else dict
         is_like = like is None or isinstance(found, type(like))
         if not is_like or (isinstance(like, list) and not all(isinstance(one, item) for one in found)):
-            raise DamagedTemplate(
+            raise TemplateDamaged(
                 f"revision {self.revision} of the template {self.name} is damaged in the database ({place})",
                 hint=f"svc template revisions {self.id}",
             )

@@ -83,7 +83,15 @@ def test_what_is_not_listed_cannot_be_removed(svc: Any, database: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"auths": []}', '{"auths": {"quay.io": 7}}', '{"auths": {"quay.io": {"auth": "eA=="}}}'],
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"auths": []}',
+        '{"auths": {"quay.io": 7}}',
+        '{"auths": {"quay.io": {"auth": "eA=="}}}',
+    ],
 )
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the logins are root's")
 def test_logins_that_cannot_be_read_hide_no_registry(
