@@ -1,9 +1,12 @@
-"""The Debian package as a file: reproducible, complete, runs from an unpacked tree."""
+"""The Debian package as a file: reproducible, complete, runs from an unpacked tree of its own Debian."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +16,33 @@ SOURCE = Path(__file__).parents[2]
 PACKAGES = "usr/lib/svc/python"
 BUILD_ONLY = {"setuptools", "wheel", "argparse-manpage", "shtab"}
 FRONTEND = SOURCE / "packaging/frontend"
+UNPACKED = "var/tmp/unpacked"  # of the tree
+NOBODY = 65534
+pytestmark = pytest.mark.timeout(1800)  # the first one builds the tree and the packages
+
+
+def run_in(
+    tree: Path, *argv: str, uid: int = 0, folder: str = "/", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A command in the Debian of the package."""
+    command = ["chroot", f"--userspec={uid}:{uid}", "--groups=", tree, "/usr/bin/env", "-i", "-C", folder]
+    settings = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
+    words = [f"{name}={value}" for name, value in settings.items()]
+    return subprocess.run([*command, *words, *argv], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def python(tree: Path) -> str:
+    """The version of its Python, "3.11"."""
+    (path,) = (tree / "usr/lib").glob("python3.*")
+    return path.name.removeprefix("python")
+
+
+@pytest.fixture(scope="module")
+def system(tree: Path) -> tuple[str, str]:
+    """What its os-release says: ("13", "trixie")."""
+    found = dict(line.split("=", 1) for line in (tree / "etc/os-release").read_text().splitlines())
+    return found["VERSION_ID"].strip('"'), found["VERSION_CODENAME"]
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +51,11 @@ def deb(debs: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def unpacked(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its files, in a folder that any user may enter."""
-    folder = tmp_path_factory.mktemp("unpacked")
-    for path in (folder, *list(folder.parents)[:2]):
-        path.chmod(0o755)
+def unpacked(deb: Path, tree: Path) -> Path:
+    """Its files, in a folder of the tree that any user may enter."""
+    folder = tree / UNPACKED
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     subprocess.run(["dpkg-deb", "-x", deb, folder], check=True)
     return folder
 
@@ -73,44 +103,35 @@ def test_the_command_for_a_registry_cache_is_in_it(unpacked: Path) -> None:
     assert (ran.returncode, "no URL of a registry" in ran.stderr) == (1, True)
 
 
-def test_every_module_is_compiled(unpacked: Path) -> None:
+def test_every_module_is_compiled(unpacked: Path, python: str) -> None:
     missing = [
         path
         for path in (unpacked / PACKAGES).rglob("*.py")
-        if not (path.parent / "__pycache__" / f"{path.stem}.cpython-311.pyc").exists()
+        if not (path.parent / "__pycache__" / f"{path.stem}.cpython-{python.replace('.', '')}.pyc").exists()
     ]
     assert not missing
 
 
-def test_an_unpacked_tree_runs_and_sees_nothing_else(unpacked: Path, tmp_path: Path) -> None:
+def test_an_unpacked_tree_runs_and_sees_nothing_else(unpacked: Path, tree: Path, python: str) -> None:
     """From anywhere, by a link, as another user, with an environment that would mislead Python."""
-    (tmp_path / "svc").mkdir()
-    (tmp_path / "svc/__init__.py").write_text("raise SystemExit('the wrong svc')")
-    link = unpacked / "link"
-    link.symlink_to("usr/lib/svc/svc")
-    done = subprocess.run(
-        [link, "--version"],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        user=65534,
-        group=65534,
-        extra_groups=[],
-    )
+    wrong = "/var/tmp/wrong"
+    shutil.rmtree(f"{tree}{wrong}", ignore_errors=True)
+    os.makedirs(f"{tree}{wrong}/svc")
+    Path(f"{tree}{wrong}/svc/__init__.py").write_text("raise SystemExit('the wrong svc')")
+    (unpacked / "link").symlink_to("usr/lib/svc/svc")
+    misled = {"PYTHONPATH": wrong, "PYTHONHOME": wrong}
+    done = run_in(tree, f"/{UNPACKED}/link", "--version", uid=NOBODY, folder=wrong, **misled)
     commit = (SOURCE / ".commit").read_text().strip() if (SOURCE / ".commit").exists() else ".*"
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(commit, done.stdout.strip())
     program = (
-        f"import sys; sys.path[:] = [each for each in sys.path if each] + [{str(unpacked / PACKAGES)!r}]\n"
+        f"import sys; sys.path[:] = [each for each in sys.path if each] + ['/{UNPACKED}/{PACKAGES}']\n"
         "import svc.app, svc.web.listeners, svc.worker.loop, svc_helper.root.__main__\n"
         "import svc_helper.agent.__main__, pam, yaml._yaml, cryptography.x509, bcrypt, zxcvbn, pynvml\n"
         "print({module.__file__ for module in sys.modules.values() if getattr(module, '__file__', None)\n"
-        f"  and not module.__file__.startswith(('/usr/lib/python3.11/', {str(unpacked)!r}))}})"
+        f"  and not module.__file__.startswith(('/usr/lib/python{python}/', '/{UNPACKED}/'))}})"
     )
-    done = subprocess.run(
-        ["/usr/bin/python3", "-I", "-S", "-c", program], capture_output=True, text=True, cwd=tmp_path
-    )
+    done = run_in(tree, "/usr/bin/python3", "-I", "-S", "-c", program, folder=wrong)
     assert done.returncode == 0 and done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
@@ -142,7 +163,7 @@ def test_it_has_manual_pages_and_completion(unpacked: Path) -> None:
         assert (share / path).stat().st_size
 
 
-def test_it_has_the_pieces_of_the_web_pages(unpacked: Path) -> None:
+def test_it_has_the_pieces_of_the_web_pages(unpacked: Path, tree: Path) -> None:
     """Each with its digest, and its licence beside those of the Python packages; nothing else of npm's."""
     folder = unpacked / PACKAGES / "svc/web/frontend"
     licences = unpacked / "usr/share/doc/svc/licences"
@@ -156,10 +177,10 @@ def test_it_has_the_pieces_of_the_web_pages(unpacked: Path) -> None:
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert found == {name for name in sums if not name.endswith("/LICENSE")}
     program = (
-        f"import sys; sys.path.append({str(unpacked / PACKAGES)!r})\n"
+        f"import sys; sys.path.append('/{UNPACKED}/{PACKAGES}')\n"
         "from svc.web import pieces; print([pieces.find_missing(page) for page in pieces.PAGES])"
     )
-    done = subprocess.run(["/usr/bin/python3", "-I", "-S", "-c", program], capture_output=True, text=True)
+    done = run_in(tree, "/usr/bin/python3", "-I", "-S", "-c", program)
     assert done.stdout == "[None, None]\n", done.stdout + done.stderr
 
 
@@ -172,15 +193,29 @@ def test_its_documentation_has_no_broken_link(unpacked: Path) -> None:
             assert (path.parent / link).exists(), f"{path} -> {link}"
 
 
-def test_its_fields(deb: Path) -> None:
+def test_its_fields(deb: Path, python: str, system: tuple[str, str]) -> None:
+    """It says which release it is, and for which Debian and Python; only its version has both in one."""
     fields = subprocess.run(["dpkg-deb", "-f", deb], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"^version = (.+)$", (SOURCE / "setup.cfg").read_text(), re.M)[1]
-    assert f"\nVersion: {version}\n" in fields
-    assert "libc6 (>=" in fields and "python3 (<< 3.12)" in fields
+    release = re.search(r"^version = (.+)$", (SOURCE / "setup.cfg").read_text(), re.M)[1]
+    number = system[0]
+    assert f"\nVersion: {release}+deb{number}\n" in fields
+    assert f"\nSvc-Release: {release}\n" in fields and f"\nSvc-System: debian-{number}\n" in fields
+    major, minor = python.split(".")
+    assert f"python3 (>= {python}), python3 (<< {major}.{int(minor) + 1})" in fields
+    assert "libc6 (>=" in fields
 
 
-def test_lintian_says_nothing(deb: Path) -> None:
-    done = subprocess.run(
-        ["lintian", deb], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    )
-    assert not done.stdout, done.stdout
+def test_its_changelog_names_the_suite(unpacked: Path, system: tuple[str, str]) -> None:
+    text = gzip.decompress((unpacked / "usr/share/doc/svc/changelog.gz").read_bytes()).decode()
+    assert re.match(rf"svc \(\S+\+deb{system[0]}\) {system[1]}; urgency=", text)
+
+
+def test_lintian_says_nothing(deb: Path, tree: Path, system: tuple[str, str]) -> None:
+    """That of the package's own Debian: on this host for Debian 12, else in the tree."""
+    if system[1] == "bookworm":
+        env = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        done = subprocess.run(["lintian", deb], capture_output=True, text=True, env=env)
+    else:
+        shutil.copy(deb, tree / "var/tmp")
+        done = run_in(tree, "lintian", f"/var/tmp/{deb.name}", uid=NOBODY, folder="/var/tmp")
+    assert not done.stdout and done.returncode == 0, done.stdout + done.stderr

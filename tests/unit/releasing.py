@@ -18,7 +18,8 @@ from typing import Any
 
 from unit.licensing import ROOT, run_tool
 
-HOST = "debian-12"
+from svc.admin.custody import package
+
 COMMIT = "c" * 40
 NEXT_SCHEMA = len(list((ROOT / "schema/migrations").glob("*.sql"))) + 1
 LAUNCHER = """\
@@ -39,7 +40,10 @@ def vendor(*argv: object) -> str:
 
 
 def make_package(folder: Path, version: str = "1.2.0", commit: str = COMMIT, **fields: str) -> Path:
-    """A package with the files that the vendor's tool reads, of 64 KiB more that do not compress."""
+    """A package for this host with the files that the vendor's tool reads, and 64 KiB of filling.
+
+    `fields` of its control file, with _ for -; an empty one is left out.
+    """
     tree = folder / f"tree-{version}"
     program = tree / "usr/lib/svc/python/svc"
     (program / "schema/migrations").mkdir(parents=True)
@@ -54,16 +58,19 @@ def _packed(tree: Path, path: Path, version: str, **fields: str) -> Path:
     (tree / "DEBIAN").mkdir()
     control = {
         "Package": "svc", "Version": version, "Architecture": "amd64", "Installed-Size": "100",
-        "Maintainer": "Example <svc@example.org>", "Description": "test",
-    } | fields  # fmt: skip
-    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
+        "Maintainer": "Example <svc@example.org>", "Description": "test", "Svc-System": package.system(),
+    } | {name.replace("_", "-"): value for name, value in fields.items()}  # fmt: skip
+    lines = (f"{name}: {value}\n" for name, value in control.items() if value)
+    (tree / "DEBIAN/control").write_text("".join(lines))
     command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(tree), str(path)]
     subprocess.run(command, check=True, capture_output=True)
     shutil.rmtree(tree)
     return path
 
 
-def make_program(folder: Path, version: str, commit: str, migration: str = "", **files: str) -> Path:
+def make_program(
+    folder: Path, version: str, commit: str, migration: str = "", release: str = "", **files: str
+) -> Path:
     """A package of this tree's program, with one more migration; `files` replaces modules, by dotted name."""
     tree = folder / f"program-{version}"
     packages = tree / "usr/lib/svc/python"
@@ -79,7 +86,7 @@ def make_program(folder: Path, version: str, commit: str, migration: str = "", *
     launcher = tree / "usr/lib/svc/svc"
     launcher.write_text(LAUNCHER.format(python=sys.executable))
     launcher.chmod(0o755)
-    return _packed(tree, folder / f"svc_{version}_amd64.deb", version)
+    return _packed(tree, folder / f"svc_{version}_amd64.deb", version, Svc_Release=release)
 
 
 class ReleaseVendor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -25,6 +26,8 @@ from svc.errors import Conflict, FileRefused, HostRefused
 NAME = "svc"
 ROOT = "/"  # of dpkg; tests have one of their own
 PROGRAM = "usr/lib/svc/svc"  # the launcher, below ROOT
+OS_RELEASE = "/etc/os-release"
+SYSTEM = re.compile(r'^(ID|VERSION_ID)="?([a-z0-9.-]+)"?$', re.MULTILINE)
 TREE = "usr/lib/svc/"
 # Fields of dpkg's record that a package itself does not have
 OF_RECORD = ("Status", "Conffiles", "Config-Version", "Triggers-Awaited", "Triggers-Pending")
@@ -46,29 +49,38 @@ SAID = 300  # characters of what a program said
 
 
 class Installed(NamedTuple):
-    """The package as dpkg has it."""
+    """The package as dpkg has it; `release` is its version without the system, "0.1.0" of "0.1.0+deb12".
+
+    Without a system: it was built before packages said theirs.
+    """
 
     version: str
     architecture: str
+    system: str
+    release: str
 
 
 class Fields(NamedTuple):
-    """What a .deb says of itself."""
+    """What a .deb says of itself; as Installed."""
 
     package: str
     version: str
     architecture: str
+    system: str
+    release: str
 
 
 def installed() -> Installed | None:
     """The installed package; None when dpkg has none, or there is no dpkg."""
-    form = "${Version}\t${Architecture}\t${db:Status-Status}"
+    form = "${Version}\t${Architecture}\t${db:Status-Status}\t${Svc-System}\t${Svc-Release}"
     try:
         text = _query("-W", f"-f={form}", NAME)
     except HostRefused:
         return None
-    version, architecture, status = (*text.split("\t"), "", "")[:3]
-    return None if status in ("", "not-installed", "config-files") else Installed(version, architecture)
+    version, architecture, status, system, release = (*text.split("\t"), "", "", "", "")[:5]
+    if status in ("", "not-installed", "config-files"):
+        return None
+    return Installed(version, architecture, system, release or version)
 
 
 def own() -> Installed | None:
@@ -87,14 +99,26 @@ def architecture() -> str:
     return run(["dpkg", "--print-architecture"], QUERY_S).strip()
 
 
+def system() -> str:
+    """ID and VERSION_ID of this host's operating system: `debian-12`."""
+    try:
+        with open(OS_RELEASE, encoding="utf-8", errors="replace") as file:
+            found = dict(SYSTEM.findall(file.read(4096)))
+    except OSError:
+        found = {}
+    return f"{found.get('ID', 'unknown')}-{found.get('VERSION_ID', 'unknown')}"
+
+
 def fields(path: str) -> Fields:
     """What a .deb says of itself; raises FileRefused for what is none."""
+    names = ("Package", "Version", "Architecture", "Svc-System", "Svc-Release")
     try:
-        text = run(["dpkg-deb", "-f", path, "Package", "Version", "Architecture"], QUERY_S)
+        text = run(["dpkg-deb", "-f", path, *names], QUERY_S)
     except HostRefused as error:
         raise FileRefused(f"{path} is not a Debian package: {error.message}") from None
     found = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    return Fields(*(found.get(key, "") for key in ("Package", "Version", "Architecture")))
+    package, version, architecture, system, release = (found.get(key, "") for key in names)
+    return Fields(package, version, architecture, system, release or version)
 
 
 @contextmanager

@@ -24,17 +24,19 @@ ROOM = 1024 * 1024 * 1024  # or a tenth of the disk, whichever is less: below it
 
 
 class Here(NamedTuple):
-    """What a set must fit: the database, the package, the architecture; "" and None without a package."""
+    """What a set must fit: the database, the package, the host; "" and None without a package."""
 
     database: str
     installed: package.Installed | None
     architecture: str
+    system: str
 
 
 def here(database: str) -> Here:
     """This host."""
     installed = package.own()
-    return Here(database, installed, package.architecture() if installed else "")
+    architecture = package.architecture() if installed else ""
+    return Here(database, installed, architecture, package.system())
 
 
 def every(top: Target, here: Here) -> list[dict[str, Any]]:
@@ -151,6 +153,8 @@ def _unfit(manifest: dict[str, Any], program: dict[str, Any], here: Here) -> tup
             f"its program is for {_text(program.get('architecture'))}, this host is {here.architecture}",
             "",
         )
+    if (system := _text(program.get("system"))) not in ("", here.system):
+        return f"its program was built for {system}, this host is {here.system}", ""
     schema, known = manifest.get("schema"), program.get("schema")
     if type(schema) is not int or type(known) is not int or schema > known:
         return f"its database has schema {schema}, newer than its program supports ({known})", ""

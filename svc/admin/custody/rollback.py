@@ -183,9 +183,9 @@ def _verified(settings: Settings, args: Arguments) -> Switch:
         manifest = recovery_sets.require_whole(top, args.id)
     path = os.path.join(record["path"], recovery.PROGRAM)
     fields, program = package.fields(path), manifest["program"]
-    if fields != (package.NAME, program["version"], program["architecture"]):
+    if fields[:3] != (package.NAME, program["version"], program["architecture"]):
         raise FileRefused(
-            f"{path} is not what the manifest says: {' '.join(fields)}",
+            f"{path} is not what the manifest says: {' '.join(fields[:3])}",
             hint=for_database("rollback list", settings),
         )
     lines = _plan(settings, source, record, program["schema"])

@@ -357,6 +357,10 @@ def require_fit(change: Switch) -> None:
         raise FileRefused(
             f"{change.package} is {fields.package} for {fields.architecture}, not {package.NAME} for here"
         )
+    if fields.system not in ("", package.system()):
+        raise FileRefused(
+            f"{change.package} was built for {fields.system}, and this host is {package.system()}"
+        )
 
 
 def require_room(settings: Settings, database: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from typing import NamedTuple
 
@@ -11,13 +10,11 @@ from svc.admin.custody import package
 from svc.errors import HostRefused
 from svc.version import commit
 
-OS_RELEASE = "/etc/os-release"
 COMPARE_S = 60.0
-FIELD = re.compile(r'^(ID|VERSION_ID)="?([a-z0-9.-]+)"?$', re.MULTILINE)
 
 
 class Installed(NamedTuple):
-    """The running program; `version` is empty unless the package has installed it."""
+    """The running program; `version`, of the release, is empty unless the package has installed it."""
 
     by: str  # "package" or "checkout"
     directory: str
@@ -36,8 +33,8 @@ def installed() -> Installed:
     """What is installed, by dpkg's own record."""
     found = package.own()
     directory = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    by, version = ("package", found.version) if found else ("checkout", "")
-    return Installed(by, directory, version, commit(), _system(), _architecture())
+    by, version = ("package", found.release) if found else ("checkout", "")
+    return Installed(by, directory, version, commit(), package.system(), _architecture())
 
 
 def compare(one: str, relation: str, other: str) -> bool:
@@ -48,16 +45,6 @@ def compare(one: str, relation: str, other: str) -> bool:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostRefused(f"dpkg could not be run: {error}", hint="sudo svc admin doctor") from None
     return done.returncode == 0
-
-
-def _system() -> str:
-    """ID and VERSION_ID of the operating system: `debian-12`."""
-    try:
-        with open(OS_RELEASE, encoding="utf-8", errors="replace") as file:
-            found = dict(FIELD.findall(file.read(4096)))
-    except OSError:
-        found = {}
-    return f"{found.get('ID', 'unknown')}-{found.get('VERSION_ID', 'unknown')}"
 
 
 def _architecture() -> str:

@@ -73,13 +73,13 @@ def _extract(package: str, place: str, release: Release) -> str:
             "--",
             DPKG_DEB,
             "--show",
-            "--showformat=${Package} ${Version} ${Installed-Size}",
+            "--showformat=${Package} ${Version} ${Installed-Size} ${Svc-Release}",
             package,
         ],
         EXTRACT_S,
     )
-    name, version, size_kib = (*fields.split(" "), "", "")[:3]
-    if (name, version) != (NAME, release.version):
+    name, version, size_kib, number = (*fields.split(" "), "", "", "")[:4]
+    if (name, number or version) != (NAME, release.version):
         raise UpdateFailed(f"the package is {name} {version}, and {release.version} of {NAME} was signed")
     require_room(place, int(size_kib or 0) * 1024)
     tree = os.path.join(place, "tree")

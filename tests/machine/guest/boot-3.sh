@@ -30,13 +30,9 @@ no_quickstart() { # it would put its own program in the place of the package's
 }
 check 'the quickstart leaves the package alone' no_quickstart
 
-nothing_wrong() { # but the controllers, which this machine does not have
+nothing_wrong() {
     as_written Install 5
-    svc admin doctor --json | python3 -c '
-import json, sys
-found = [item for item in json.load(sys.stdin)["items"] if item["level"] == "fail"]
-print(*found, sep="\n")
-sys.exit({item["code"] for item in found} - {"controllers"} != set())'
+    judged
 }
 check 'the doctor finds nothing wrong with the package' nothing_wrong
 
@@ -176,13 +172,13 @@ upgrade() { same_workspace as_written Upgrade 1 && [ "$(version)" = 0.1.1 ] && s
 check 'an upgrade leaves the workspace running and the service answers again' upgrade
 
 again() { # the same version, and its scripts alone
-    dpkg -i "$DEBS/svc_0.1.1_amd64.deb" && /var/lib/dpkg/info/svc.postinst configure 0.1.1 &&
-        /var/lib/dpkg/info/svc.postinst configure 0.1.1
+    dpkg -i "$(deb 0.1.1)" && /var/lib/dpkg/info/svc.postinst configure "0.1.1$SUFFIX" &&
+        /var/lib/dpkg/info/svc.postinst configure "0.1.1$SUFFIX"
 }
 check 'the same version can be installed again, and its scripts run twice' same_workspace again
 
 stays_stopped() {
-    systemctl stop svc.service && dpkg -i "$DEBS/svc_0.1.1_amd64.deb" || return 1
+    systemctl stop svc.service && dpkg -i "$(deb 0.1.1)" || return 1
     ! systemctl is-active svc.service && systemctl start svc.service && is_healthy
 }
 check 'a service that was stopped is not started by an upgrade' stays_stopped
@@ -190,10 +186,10 @@ check 'a service that was stopped is not started by an upgrade' stays_stopped
 failed_upgrade() { # the message names the command that goes back, and that command does
     local said back container
     container=$(container_pid)
-    variant 0.1.1+bad add_migration 'CREATE TABLE users (id);' || return 1
-    if said=$(apt-get install "$DEBS/svc_0.1.1+bad_amd64.deb" 2>&1); then return 2; fi
+    variant 0.1.1.1 add_migration 'CREATE TABLE users (id);' || return 1
+    if said=$(apt-get install "$(deb 0.1.1.1)" 2>&1); then return 2; fi
     printf '%s\n' "$said"
-    ! systemctl is-active svc.service && [ "$(version)" = 0.1.1+bad ] || return 3
+    ! systemctl is-active svc.service && [ "$(version)" = 0.1.1.1 ] || return 3
     back=$(sed -n 's/^svc: back to the version before: //p' <<<"$said")
     [ -n "$back" ] && bash -e -c "$back" || return 4
     [ "$(version)" = 0.1.1 ] && [ -z "$(dpkg --audit)" ] && is_healthy && [ ! -e /run/svc-package ] || return 5
@@ -204,7 +200,7 @@ check 'an upgrade whose migration fails names the command that goes back' failed
 refused_upgrade() { # no recovery set can be made: nothing is changed
     local said
     mv /var/lib/svc/recovery /var/lib/svc/recovery.away && touch /var/lib/svc/recovery || return 1
-    said=$(dpkg -i "$DEBS/svc_0.1.0_amd64.deb" 2>&1) && return 2
+    said=$(dpkg -i "$(deb 0.1.0)" 2>&1) && return 2
     printf '%s\n' "$said"
     rm /var/lib/svc/recovery && mv /var/lib/svc/recovery.away /var/lib/svc/recovery || return 3
     grep -q 'no recovery set could be made, so the package is not upgraded' <<<"$said" || return 4

@@ -16,7 +16,7 @@ check 'the previous release runs workspaces' previous_in_use
 upgrade_from_previous() {
     local migrations
     migrations=$(find /usr/lib/svc/python/svc/schema/migrations -name '*.sql' | wc -l)
-    same_workspace apt-get install "$DEBS/svc_0.1.0_amd64.deb" && [ "$(version)" = 0.1.0 ] || return 1
+    same_workspace apt-get install "$(deb 0.1.0)" && [ "$(version)" = 0.1.0 ] || return 1
     echo "migrations: $migrations -> $(find /usr/lib/svc/python/svc/schema/migrations -name '*.sql' | wc -l)"
     svc admin migrate && field_is status running again && again_serves 1 && again_said 'start number 1'
 }

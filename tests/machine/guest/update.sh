@@ -6,7 +6,7 @@ offer() { # VERSION COMMAND...: a release of that variant, signed by the tests' 
     variant "$@" || return
     rm -rf "$SVC_UPDATE_SOURCE"
     PYTHONPATH=/usr/lib/svc/python /root/checkout/packaging/vendor/release sign --key "$DEBS/release.pem" \
-        --min-from 0.1.0 --out "$SVC_UPDATE_SOURCE" "$DEBS/svc_$1_amd64.deb"
+        --min-from 0.1.0 --out "$SVC_UPDATE_SOURCE" "$(deb "$1")"
 }
 
 adds_a_table() { add_migration 'CREATE TABLE novelties (id INTEGER PRIMARY KEY);'; }

@@ -21,7 +21,9 @@ LINES = re.findall(r"```sh\n(.*?)```", (ROOT / "packaging/vendor/README.md").rea
 def test_the_lines_of_its_page_work(tmp_path: Path) -> None:
     """In a copy of the folder, one block after the other: two of licences, two of releases."""
     shutil.copytree(ROOT / "packaging/vendor", tmp_path / "packaging/vendor")
-    make_package(tmp_path)
+    for number in (12, 13):
+        fields = {"Svc_System": f"debian-{number}", "Svc_Release": "1.2.0"}
+        make_package(tmp_path, f"1.2.0+deb{number}", **fields)
     (tmp_path / "notes.txt").write_text("What is new.\n")
     env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     printed = []
@@ -34,7 +36,8 @@ def test_the_lines_of_its_page_work(tmp_path: Path) -> None:
     assert "holder: Example Ltd\n" in printed[1]
     assert "users: 50\n" in printed[1]
     assert "version: 1.2.0\n" in printed[3]
-    assert "packages: svc_1.2.0_amd64.deb (debian-12, amd64)\n" in printed[3]
+    packages = [f"svc_1.2.0+deb{number}_amd64.deb (debian-{number}, amd64)" for number in (12, 13)]
+    assert f"packages: {', '.join(packages)}\n" in printed[3]
     for key in ("vendor.pem", "release.pem"):
         assert stat.S_IMODE((tmp_path / key).stat().st_mode) == 0o600
 

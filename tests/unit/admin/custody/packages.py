@@ -15,6 +15,7 @@ from pathlib import Path
 
 from conventions.inspection import ROOT as CHECKOUT
 
+from svc.admin.custody import package
 from svc.admin.custody.switching import Switch
 
 PROGRAMS = ("dpkg", "dpkg-deb", "dpkg-query", "systemctl", "svc")  # that tests with a package start
@@ -65,6 +66,7 @@ Version: {version}
 Architecture: {architecture}
 Maintainer: nobody <nobody@example.org>
 Section: admin
+Svc-System: {system}
 Description: a small svc
  for tests
 """
@@ -105,7 +107,9 @@ class Place:
             ),
             "usr/lib/svc/python/version": version,
             "etc/svc-test.conf": f"# of version {version}\n",
-            "DEBIAN/control": CONTROL.format(version=version, architecture=self.architecture),
+            "DEBIAN/control": CONTROL.format(
+                version=version, architecture=self.architecture, system=package.system()
+            ),
             "DEBIAN/conffiles": "/etc/svc-test.conf\n",
             "DEBIAN/prerm": f'#!/bin/sh\necho "prerm $SVC_SWITCHING $*" >>{self.path}/calls\n',
         }

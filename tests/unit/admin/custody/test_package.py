@@ -25,9 +25,10 @@ def test_a_rebuilt_package_is_the_same(place: Place, folder: Path) -> None:
     again = folder / "svc.deb"
     assert os.listdir(folder) == ["svc.deb"]
     assert contents(place, again) == contents(place, place.debs["1"])
-    assert package.fields(str(again)) == ("svc", "1", place.architecture)
+    assert package.fields(str(again)) == ("svc", "1", place.architecture, package.system(), "1")
     fields = place.run("dpkg-deb", "-f", str(again))
     assert " for tests" in fields
+    assert f"Svc-System: {package.system()}\n" in fields
     assert "Status" not in fields
     for name in ("prerm", "conffiles"):
         first, second = (place.run("dpkg-deb", "-I", str(deb), name) for deb in (place.debs["1"], again))
@@ -93,7 +94,7 @@ def test_only_what_the_package_brought_is_kept(place: Place, folder: Path, damag
 
 
 def test_which_program_is_of_the_package(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert package.own() == package.Installed("1", place.architecture)
+    assert package.own() == package.Installed("1", place.architecture, package.system(), "1")
     monkeypatch.setattr(package, "__file__", "/opt/svc/lib/svc/admin/custody/package.py")
     assert package.own() is None
     assert package.installed() is not None

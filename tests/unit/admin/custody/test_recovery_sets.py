@@ -152,12 +152,12 @@ def made(top: Target, database: str, name: str, **more: Any) -> None:
     for file in ("svc.db", "svc.deb"):
         (path / file).write_text("x")
     files = [{"name": file, "size_bytes": 1, "sha256": ""} for file in ("svc.db", "svc.deb")]
-    program = {"version": "1", "architecture": "all", "schema": 9}
+    program = {"version": "1", "architecture": "all", "schema": 9, "system": more.pop("system", "")}
     manifest = {"format": 1, "id": name, "database": database, "schema": 9, "holds": "svc.db", "files": files}
     (path / "manifest.json").write_text(json.dumps(manifest | {"program": program} | more))
 
 
-HERE = recovery_sets.Here("/x.db", recovery_sets.package.Installed("1", "all"), "all")
+HERE = recovery_sets.Here("/x.db", recovery_sets.package.Installed("1", "all", "", "1"), "all", "debian-13")
 
 
 def names(kind: str, numbers: range) -> list[str]:
@@ -196,3 +196,14 @@ def test_the_newest_applicable_one_stays_though_it_is_old(target: Target, needs_
     for name in names("upgrade", range(6)):
         made(target, "/x.db", name, schema=9 if name.endswith("0.000Z") else 10)
     assert recovery_sets.prune(target, HERE) == names("upgrade", range(1, 3))
+
+
+def test_a_program_of_another_system_is_not_put_in_place(target: Target, needs_root: None) -> None:
+    """After an upgrade of Debian: its Python is another one. The database can be restored all the same."""
+    old, new, unknown = names("upgrade", range(3))
+    for name, system in ((old, "debian-12"), (new, "debian-13"), (unknown, "")):
+        made(target, "/x.db", name, system=system)
+    records = {record["id"]: record for record in recovery_sets.every(target, HERE)}
+    assert [records[name]["applicable"] for name in (old, new, unknown)] == [False, True, True]
+    assert records[old]["problem"] == "its program was built for debian-12, this host is debian-13"
+    assert records[old]["remedy"].startswith("sudo svc admin restore ")

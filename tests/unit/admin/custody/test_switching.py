@@ -20,7 +20,7 @@ from unit.admin.conftest import Svc
 from unit.admin.custody.packages import PROGRAMS, Place, sets, to
 from unit.admin.custody.rows import ask, change, user
 
-from svc.admin.custody import switching
+from svc.admin.custody import package, switching
 from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.lock import hold
@@ -62,6 +62,15 @@ def test_forward_and_back_by_the_set(svc: Svc, place: Place, database: str, reco
     assert svc("rollback", "apply", later.name, "--yes")[0] == 0, "and forward again, to a newer schema"
     assert place.version == "2"
     assert ask(database, "SELECT name FROM users WHERE id >= 30") == [("before",), ("since",)]
+
+
+def test_a_package_of_another_system_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is stopped: dpkg would unpack it, and find afterwards that its Python is missing."""
+    own = package.system()
+    monkeypatch.setattr(package, "system", lambda: "debian-99")
+    with pytest.raises(FileRefused, match=f"was built for {own}, and this host is debian-99"):
+        switching.switch(Settings(), to(place, "2"))
+    assert (place.version, place.is_active, place.calls) == ("1", True, [])
 
 
 @pytest.mark.parametrize("fault", ["migration", "health", "package"])

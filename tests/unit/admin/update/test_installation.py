@@ -15,8 +15,8 @@ Package: svc
 Status: install ok installed
 Maintainer: Example <svc@example.org>
 Architecture: amd64
-Version: 1.2.0
-Description: test
+Version: 1.2.0{suffix}
+{fields}Description: test
 
 """
 
@@ -30,9 +30,15 @@ def test_a_checkout_has_no_version() -> None:
     assert (Path(here.directory) / "__main__.py").exists()
 
 
-def test_the_package_has_the_one_of_dpkg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "fields"), [("+deb12", "Svc-System: debian-12\nSvc-Release: 1.2.0\n"), ("", "")]
+)
+def test_the_package_has_the_one_of_dpkg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, fields: str
+) -> None:
+    """Of the release: what the package's version says of its system is the same for all of them."""
     (tmp_path / "var/lib/dpkg/info").mkdir(parents=True)
-    (tmp_path / "var/lib/dpkg/status").write_text(STATUS)
+    (tmp_path / "var/lib/dpkg/status").write_text(STATUS.format(suffix=suffix, fields=fields))
     monkeypatch.setattr(package, "ROOT", str(tmp_path))
     assert installation.installed().by == "checkout"  # it is installed, but this is not its program
     monkeypatch.setattr(package, "__file__", f"{tmp_path}/usr/lib/svc/python/svc/package.py")

@@ -67,7 +67,9 @@ def test_an_older_release_than_one_that_was_seen_is_refused() -> None:
 
 def test_the_package_is_this_hosts() -> None:
     others = (PACKAGE._replace(os="debian-13"), PACKAGE._replace(architecture="arm64"))
-    assert judgement.package_for(release("1.3.0", packages=(*others, PACKAGE)), HERE) == PACKAGE
+    both = release("1.3.0", packages=(*others, PACKAGE))
+    assert judgement.package_for(both, HERE) == PACKAGE
+    assert judgement.package_for(both, HERE._replace(os="debian-13")) == others[0]
     with pytest.raises(ReleaseInvalid, match="only for debian-13 amd64, debian-12 arm64"):
         judgement.package_for(release("1.3.0", packages=others), HERE)
 

@@ -43,9 +43,10 @@ def rehearsed(svc: Svc, database: str, tmp_path: Path, place: Path) -> Rehearse:
         commit: str = COMMIT,
         schema: int = NEXT_SCHEMA,
         version: str = "1.2.0",
+        built: str = "1.2.0",
         **files: str,
     ) -> None:
-        package = make_program(tmp_path, "1.2.0", COMMIT, migration, **files)
+        package = make_program(tmp_path, built, COMMIT, migration, **files)
         release = Release(version, commit, schema, "2026-01-02T00:00:00Z", "1.0", (), "")
         source = source_of(Settings(environ=dict(os.environ), file={}))
         rehearse(str(package), release, source, str(place))
@@ -96,6 +97,14 @@ def test_what_was_signed_is_what_is_in_the_package(rehearsed: Rehearse) -> None:
         rehearsed(version="1.3.0")
     with pytest.raises(UpdateFailed, match=f"the schema is {NEXT_SCHEMA}, and 98 was signed"):
         rehearsed(schema=98)
+
+
+def test_the_packages_version_may_name_its_system_too(rehearsed: Rehearse) -> None:
+    rehearsed(built="1.2.0+deb12", release="1.2.0")
+    with pytest.raises(
+        UpdateFailed, match=r"the package is svc 1\.3\.0\+deb12, and 1\.2\.0 of svc was signed"
+    ):
+        rehearsed(built="1.3.0+deb12", release="1.3.0")
 
 
 def test_it_runs_as_the_databases_owner_without_privileges(

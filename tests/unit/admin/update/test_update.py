@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from unit.admin.conftest import Svc
-from unit.releasing import COMMIT, ReleaseVendor, Server
+from unit.releasing import COMMIT, ReleaseVendor, Server, make_package
 
+from svc.admin.custody import package
 from svc.admin.update import record
 
 pytestmark = pytest.mark.allow_commands("dpkg", "dpkg-deb")
@@ -61,6 +62,32 @@ def test_an_old_release_that_is_offered_again_is_refused(
     assert "hint: sudo svc admin update status\n" in err
     found = status(svc)
     assert (found["available"], "offered again" in found["checked"]["problem"]) == ("1.3.0", True)
+
+
+def test_a_host_is_offered_what_was_built_for_it(
+    svc: Svc,
+    built: None,
+    release: Path,
+    vendor: ReleaseVendor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release with packages of Debian 12 and 13, and one of Debian 12 alone."""
+    twelve, thirteen = (
+        make_package(tmp_path, f"1.3.0+deb{number}", Svc_System=f"debian-{number}", Svc_Release="1.3.0")
+        for number in (12, 13)
+    )
+    monkeypatch.setattr(package, "OS_RELEASE", str(tmp_path / "os-release"))
+    (tmp_path / "os-release").write_text(
+        'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nVERSION_ID="13"\nID=debian\n'
+    )
+    vendor.sign(release, twelve)
+    code, out, err = svc("update", "check")
+    assert (code, out) == (1, "")
+    assert "1.3.0 has no package for this host (debian-13 amd64), only for debian-12 amd64" in err
+    vendor.sign(release, twelve, thirteen)
+    code, out, err = svc("update", "check")
+    assert (code, out.startswith("svc 1.3.0 of 20")) == (0, True), err
 
 
 def test_a_build_without_a_key_asks_nobody(
