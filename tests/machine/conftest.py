@@ -23,7 +23,7 @@ def tree() -> Path:
     if os.geteuid() != 0:
         pytest.skip("needs root: it boots a machine")
     made = CACHE / "tree"
-    subprocess.run([HERE / "build", CACHE, made], check=True, timeout=900)
+    subprocess.run([HERE / "build", CACHE, made], check=True, timeout=1800)
     return made
 
 
@@ -32,7 +32,7 @@ def debs(tree: Path) -> Path:
     """A folder with the packages: `0` and `again` have the checkout's version, `1` a later one, and
     `previous` is the release before, if the checkout's history has it."""
     built = CACHE / "debs"
-    subprocess.run([HERE / "debs", CACHE, built, tree], check=True, timeout=600)
+    subprocess.run([HERE / "debs", CACHE, built, tree], check=True, timeout=1800)
     return built
 
 
