@@ -42,7 +42,8 @@ def test_what_it_ships_under_etc_are_its_settings_files() -> None:
 
 
 def test_each_command_of_the_page_is_run_on_the_machine() -> None:
-    """But how it is built: tests/machine/debs calls what `make deb` does."""
+    """By `tests/run machine`, and by `tests/run release -- distupgrade`; but how the package is built:
+    tests/machine/debs calls what `make deb` does."""
     section, commands = "", set()
     for line in (ROOT / "docs/install.md").read_text().splitlines():
         if line.startswith("## "):
@@ -52,5 +53,8 @@ def test_each_command_of_the_page_is_run_on_the_machine() -> None:
             commands.add((section, number))
     checks = (ROOT / "tests/machine/guest/boot-3.sh").read_text()
     ran = {(section, int(number)) for section, number in re.findall(r"as_written (\w+) (\d)", checks)}
+    rows = "".join(path.read_text() for path in (ROOT / "tests/machine/distupgrade.d").glob("*.sh"))
+    (upgrade,) = re.findall(r"^SECTION='(.+)'$", rows, re.M)
+    ran |= {(upgrade, int(number)) for number in re.findall(r'as_written "\$SECTION" (\d)', rows)}
     assert {each for each in commands if each[0] != "Build the package"} == ran
     assert ("Build the package", 1) in commands and ("Build the package", 2) not in commands
