@@ -142,7 +142,7 @@ def test_an_agent_that_serves_a_build_does_not_end(stage: Stage) -> None:
             theirs.close()
             assert "waiting" in protocol.receive(ours).message["progress"]["text"]
         time.sleep(1)
-        assert stage.thread.is_alive() and not agent.call("image.list").message["ok"]
+        assert stage.thread.is_alive() and not agent.call("ctr.list").message["ok"]
         fcntl.flock(lock, fcntl.LOCK_UN)
         stage.thread.join(10)
     assert not stage.thread.is_alive() and any(line.startswith("build") for line in stage.lines("commands"))

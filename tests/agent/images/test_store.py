@@ -184,7 +184,7 @@ def test_an_image_that_another_comes_from(
 def test_a_damaged_image_hides_no_other(
     agent: Agent, user: User, image: str, family: tuple[str, str]
 ) -> None:
-    """After an interrupted pull an image's layer may be missing: Podman's own list fails as a whole then."""
+    """After an interrupted pull a layer may be missing: the list of Podman 4.3 fails as a whole then."""
     path = Path(user.home, ".local/share/containers/storage/overlay-images/images.json")
     before = path.read_text()
     rows = json.loads(before)
@@ -193,7 +193,8 @@ def test_a_damaged_image_hides_no_other(
             row["layer"] = "0" * 64
     try:
         path.write_text(json.dumps(rows))
-        assert user.podman("images", check=False).returncode != 0
+        podmans = user.podman("images", check=False)
+        assert podmans.returncode != 0 or "storage may be corrupted" in podmans.stderr
         listed = {name: row for row in agent.call("image.list").data["images"] for name in row["names"]}
         assert listed[image]["size_bytes"] == usage_of(agent)[image]["size_bytes"] > 1_000_000
         assert family[0] in listed and family[0] in usage_of(agent)
