@@ -31,6 +31,7 @@ _STORE: tuple[Row, ...] = (
     ("image_too_deep", "the image has more layers than Podman can mount", ("max depth exceeded",)),
     ("storage_damaged", "the storage of this container or its image is damaged",
      ("mounting storage for container*no such", "stat *storage/overlay/*no such file",
+      "faccessat *storage/overlay/*no such file", "stat *storage/overlay-containers/*no such file",
       "correcting link for layer", "layer not known", "invalid database",
       "from store*container not known", "file is not a database", "database disk image is malformed")),
     ("failed", "Podman has lost its namespaces; `podman system migrate` makes new ones",

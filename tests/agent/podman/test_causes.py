@@ -18,6 +18,7 @@ REPOSITORY = "127.0.0.1:5999/base"
 PING = "initializing source docker://127.0.0.1:5990/base:1: pinging container registry 127.0.0.1:5990: "
 GET = 'Get "https://127.0.0.1:5990/v2/": '
 LAYER = "/home/demo/.local/share/containers/storage/overlay/ec7260b1ba02bf2f"
+RECORDS = "/home/demo/.local/share/containers/storage/overlay-containers"
 CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
 
 
@@ -94,6 +95,10 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
         (f"mounting storage for container {CONTAINER}: faccessat {LAYER}: no such file or directory",
          "storage_damaged"),
         (f"mounting storage for container {CONTAINER}: no such container", "storage_damaged"),
+        (f'getting graph driver info "{CONTAINER}": faccessat {LAYER}: no such file or directory',
+         "storage_damaged"),
+        (f'unable to determine if "{RECORDS}/{CONTAINER}/userdata/shm" is mounted: lstat'
+         f" {RECORDS}/{CONTAINER}: no such file or directory", "storage_damaged"),
         ("beginning transaction: file is not a database", "storage_damaged"),
         ("database disk image is malformed", "storage_damaged"),
         ("netavark: nftables error: unable to execute nft: No such file or directory (os error 2)",
