@@ -147,6 +147,8 @@ def test_a_restore_leaves_gpus_with_what_runs_on_them(
     until(lambda: record(svc, "tse-alice", runs)["status"] == "running")
     until(lambda: record(svc, "tse-alice", ended)["status"] == "stopped")
     assert numbers(svc, "tse-alice", runs) == [0, 1]
+    # The reconciler's first look at it may be under way.
+    until(lambda: refusal(begin(svc, "tse-bob", other))["code"] != "operation_in_progress")
     refused = refusal(begin(svc, "tse-bob", other))
     assert (refused["code"], refused["details"]["free"]) == ("gpu_unavailable", 2)
 
