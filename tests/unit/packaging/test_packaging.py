@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from configparser import ConfigParser
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 DEBIAN = ROOT / "packaging/debian"
@@ -58,3 +61,28 @@ def test_each_command_of_the_page_is_run_on_the_machine() -> None:
     ran |= {(upgrade, int(number)) for number in re.findall(r'as_written "\$SECTION" (\d)', rows)}
     assert {each for each in commands if each[0] != "Build the package"} == ran
     assert ("Build the package", 1) in commands and ("Build the package", 2) not in commands
+
+
+@pytest.mark.allow_commands("dpkg")
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("0.1.0+deb12", "0.1.0+deb13"),  # a dist-upgrade
+        ("0.1.0+deb13", "0.1.1+deb12"),  # the next release, on each
+        ("0.1.0+deb9", "0.1.0+deb12"),
+        ("0.1.0+deb13", "0.1.0.1+deb12"),  # between two releases
+        ("0.2.0~rc1+deb13", "0.2.0+deb12"),
+        ("0.1.0", "0.1.0+deb12"),  # built before versions named a system
+    ],
+)
+def test_versions_sort_by_release_and_then_by_system(older: str, newer: str) -> None:
+    assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer]).returncode == 0
+
+
+@pytest.mark.allow_commands("build-deb")
+@pytest.mark.parametrize("version", ["0.2.0+a", "0.2.0+deb12", "v1", "0.2.0 1"])
+def test_a_release_has_no_system_in_its_version(version: str) -> None:
+    """The build appends it; what comes after another + would sort by its letters."""
+    command = [ROOT / "packaging/build-deb", "--version", version]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, f"{version} is no version" in done.stderr) == (1, True)
