@@ -9,6 +9,7 @@ from typing import Any
 from gunicorn import sock as gunicorn_sock
 
 from svc.log import log
+from svc.web.gunicorn_worker.tls_socket import TlsSocket
 
 
 class TlsContext:
@@ -29,6 +30,7 @@ class TlsContext:
             if self.context is None or versions != self.versions:
                 self.versions = versions
                 self.context = gunicorn_sock.ssl_context(self.cfg)
+                self.context.sslsocket_class = TlsSocket
         except OSError as error:
             if self.context is None:
                 raise

@@ -251,11 +251,13 @@ class Incoming(Movement):
             return
         reader = self.body.reader
         has_length = isinstance(reader, LengthReader)
-        kind = type(self.sock)  # not past a GuardedSocket's own reading
-        if has_length and kind in (socket.socket, ssl.SSLSocket) and self.length == reader.length:
+        is_tls, is_plain = isinstance(self.sock, ssl.SSLSocket), type(self.sock) is socket.socket
+        if (
+            has_length and (is_tls or is_plain) and self.length == reader.length
+        ):  # not past a GuardedSocket's reading
             self._send_buffered(reader)
             with _nonblocking(self.sock):
-                self._splice(reader) if kind is socket.socket else self._decrypt(reader)
+                self._decrypt(reader) if is_tls else self._splice(reader)
             return
         with self._waiting_reads(reader.unreader if has_length else reader.req.unreader):
             self._send_parts(partial(Body.read, self.body))  # without the read timeout of other bodies
