@@ -23,6 +23,23 @@ class Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=_columns())
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """Measure commands with their indentation: without it Python 3.11 breaks lines that have room."""
+        before = self._action_max_length
+        super().add_argument(action)
+        if action.help is not argparse.SUPPRESS:
+            width = len(self._format_action_invocation(action)) + self._current_indent
+            for command in self._iter_indented_subactions(action):
+                width = max(width, len(self._format_action_invocation(command)) + self._current_indent)
+            self._action_max_length = max(before, width)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """`-f, --file FILE` as Python 3.13 has it, in place of `-f FILE, --file FILE`."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Paragraphs as wide as the terminal; the examples keep their lines."""
         from textwrap import fill

@@ -81,3 +81,13 @@ def test_help_is_a_success(svc: Svc, line: str) -> None:
     done = svc(*line.split())
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("usage: svc")
+
+
+def test_help_is_the_same_with_each_python() -> None:
+    parser = Parser(prog="svc")
+    commands = parser.add_subparsers(title="commands", metavar="")
+    commands.add_parser("deliver", aliases=["send"], help="after one space of room")
+    parser.add_argument("-f", "--file", metavar="FILE", help="once")
+    lines = parser.format_help().splitlines()
+    assert "  -f, --file FILE   once" in lines
+    assert "    deliver (send)  after one space of room" in lines
