@@ -22,6 +22,7 @@ from svc.admin.checks.licence import licence
 from svc.admin.checks.podman_traces import container_cgroups, stale_downloads
 from svc.admin.checks.prerequisites import (
     cgroups,
+    connections,
     devices,
     networks,
     podman_version,
@@ -79,6 +80,7 @@ CHECKS = (
     licence,
     podman_way,
     programs,
+    connections,
     networks,
     podman_version,
     cgroups,

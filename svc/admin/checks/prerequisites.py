@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -11,12 +12,16 @@ from collections.abc import Iterator
 from functools import partial
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
-from svc.db.owner import run_as
+from svc.db.owner import Owner, run_as
 from svc.limits import NETWORK_PROGRAMS, PODMAN_PROGRAM_DIRECTORIES
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 VERSION_S = 10
 PODMAN_FIRST = (4, 3)  # of Debian 12
+PASTA_FIRST = (
+    5,
+    0,
+)  # connects containers by pasta, and networks by nft, where older ones have slirp4netns and iptables
 CONTROLLERS = ("cpu", "memory", "pids")
 PACKAGES = {
     "podman": "podman",
@@ -26,7 +31,6 @@ PACKAGES = {
     "newuidmap": "uidmap",
     "newgidmap": "uidmap",
     "skopeo": "skopeo",
-    "slirp4netns": "slirp4netns",
     "setpriv": "util-linux",
 }
 
@@ -58,6 +62,33 @@ def programs(_host: Host) -> Iterator[Finding]:
             yield ok(name, path)
 
 
+def connections(host: Host) -> Iterator[Finding]:
+    """The program with which Podman connects a container to the host's network."""
+    by_pasta = _connects_by_pasta(host)
+    if by_pasta:
+        path = shutil.which("pasta", path=PATH)
+        yield (
+            ok("pasta", path)
+            if path
+            else fail("pasta", "pasta is not installed: no workspace starts", "sudo apt-get install passt")
+        )
+    path = shutil.which("slirp4netns", path=PATH)
+    if path:
+        yield ok("slirp4netns", path)
+    elif by_pasta:
+        yield warn(
+            "slirp4netns",
+            "slirp4netns is not installed: workspaces made by Podman 4 do not start",
+            "sudo apt-get install slirp4netns",
+        )
+    else:
+        yield fail(
+            "slirp4netns",
+            "slirp4netns is not installed: no workspace starts",
+            "sudo apt-get install slirp4netns",
+        )
+
+
 def networks(host: Host) -> Iterator[Finding]:
     """The programs with which Podman makes networks of workspaces (`--network`)."""
     directories = [host.seen(path) for path in PODMAN_PROGRAM_DIRECTORIES]
@@ -66,40 +97,55 @@ def networks(host: Host) -> Iterator[Finding]:
         for name in NETWORK_PROGRAMS
         if not any(os.path.exists(f"{directory}/{name}") for directory in directories)
     ]
-    if shutil.which("iptables", path=PATH) is None:  # netavark runs it
-        missing.append("iptables")
+    filters, package = (
+        ("nft", "nftables") if _connects_by_pasta(host) else ("iptables", "iptables")
+    )  # netavark runs it
+    if shutil.which(filters, path=PATH) is None:
+        missing.append(filters)
     if missing:
-        names = " ".join(missing)
+        names = " ".join(package if name == filters else name for name in missing)
         yield warn(
             "networks",
             f"{', '.join(missing)} not installed: workspaces with a network do not start",
             f"sudo apt-get install {names}",
         )
     else:
-        yield ok("networks", "netavark and aardvark-dns are installed")
+        yield ok("networks", f"netavark, aardvark-dns and {filters} are installed")
 
 
 def podman_version(host: Host) -> Iterator[Finding]:
-    """Whether Podman is one that svc knows; its own word, run by an account without privileges."""
+    """Whether Podman is one that svc knows."""
     path = shutil.which("podman", path=PATH)
     if path is None:
         return  # reported above
-    untrusted = run_as(host.owner, partial(_version_of, path), VERSION_S + 5)
-    match = re.search(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]{1,4})?", str(untrusted))
-    if match is None:
+    version = _version_of(path, host.owner)
+    name = f"podman {'.'.join(map(str, version))}"
+    if not version:
         yield warn("podman_version", f"{path} does not tell its version", "podman --version")
-    elif (int(match[1]), int(match[2])) < PODMAN_FIRST:
+    elif version < PODMAN_FIRST:
         first = ".".join(map(str, PODMAN_FIRST))
-        yield fail(
-            "podman_version", f"podman {match[0]} is older than {first}", "sudo apt-get install podman"
-        )
+        yield fail("podman_version", f"{name} is older than {first}", "sudo apt-get install podman")
     else:
-        yield ok("podman_version", f"podman {match[0]}")
+        yield ok("podman_version", name)
 
 
-def _version_of(path: str) -> str:
-    """As the database's owner; Podman tells its version only where HOME is a directory that exists."""
-    argv, environment = [path, "--version"], {"PATH": PATH, "HOME": "/", "LANG": "C.UTF-8"}
+def _connects_by_pasta(host: Host) -> bool:
+    path = shutil.which("podman", path=PATH)
+    return path is not None and _version_of(path, host.owner) >= PASTA_FIRST
+
+
+@functools.cache
+def _version_of(path: str, owner: Owner) -> tuple[int, ...]:
+    """Podman's own word, run by an account without privileges; empty where it has none."""
+    untrusted = run_as(owner, partial(_reply_of, path), VERSION_S + 5)
+    match = re.search(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?", str(untrusted))
+    return tuple(int(part) for part in match.groups() if part) if match else ()
+
+
+def _reply_of(path: str) -> str:
+    """Podman 4 tells its version only where HOME is a directory, 5 only with one of settings too."""
+    argv = [path, "--version"]
+    environment = {"PATH": PATH, "HOME": "/", "XDG_CONFIG_HOME": "/", "LANG": "C.UTF-8"}
     try:
         reply = subprocess.run(argv, env=environment, cwd="/", capture_output=True, timeout=VERSION_S)
     except (OSError, subprocess.TimeoutExpired):

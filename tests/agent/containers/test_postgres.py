@@ -36,7 +36,7 @@ def programs(user: User) -> Iterator[str]:
     """The host's PostgreSQL, with the libraries that it needs, below /work/pg; its directory."""
     found = sorted(PROGRAMS.glob("*/bin/postgres"))
     if not found:
-        pytest.skip("needs PostgreSQL's programs on the host: apt-get install postgresql-15")
+        pytest.skip("needs PostgreSQL's programs on the host: apt-get install postgresql")
     version = found[-1].parents[1]
     copy = Path(user.home, "work/pg")
     conversions = [str(path) for path in version.glob("lib/*.so") if "_and_" in path.name]

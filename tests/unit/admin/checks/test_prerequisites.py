@@ -48,7 +48,7 @@ def test_programs_are_looked_for(host: Host, programs: Path, needs_root: None) -
 
 @pytest.mark.parametrize(
     "name",
-    ["podman", "conmon", "crun", "catatonit", "newuidmap", "newgidmap", "skopeo", "slirp4netns", "setpriv"],
+    ["podman", "conmon", "crun", "catatonit", "newuidmap", "newgidmap", "skopeo", "setpriv"],
 )
 def test_each_program_that_is_missing(host: Host, programs: Path, name: str, needs_root: None) -> None:
     (programs / name).unlink()
@@ -58,7 +58,56 @@ def test_each_program_that_is_missing(host: Host, programs: Path, name: str, nee
     assert {found[other].level for other in found if other != name} == {"ok"}
 
 
+def use_podman(host: Host, programs: Path, version: str) -> None:
+    host.owner = Owner(os.geteuid(), os.getegid())
+    (programs / "podman").write_text(f"#!/bin/sh\necho podman version {version}\n")
+
+
+@pytest.mark.allow_commands("podman")
+@pytest.mark.parametrize(
+    ("version", "there", "expected"),
+    [
+        ("4.3.1", ["slirp4netns"], [("slirp4netns", "ok")]),
+        ("4.9.3", ["pasta"], [("slirp4netns", "fail")]),
+        ("5.4.2", ["pasta", "slirp4netns"], [("pasta", "ok"), ("slirp4netns", "ok")]),
+        ("5.4.2", ["pasta"], [("pasta", "ok"), ("slirp4netns", "warn")]),
+        ("5.4.2", ["slirp4netns"], [("pasta", "fail"), ("slirp4netns", "ok")]),
+        ("", ["slirp4netns"], [("slirp4netns", "ok")]),
+    ],
+)
+def test_what_connects_containers(
+    host: Host, programs: Path, version: str, there: list[str], expected: list[tuple[str, str]]
+) -> None:
+    use_podman(host, programs, version)
+    for name in there:
+        (programs / name).touch(mode=0o755)
+    assert levels(prerequisites.connections, host) == expected
+
+
+@pytest.mark.allow_commands("podman")
+@pytest.mark.parametrize(
+    ("version", "there", "expected"),
+    [
+        ("4.3.1", "iptables", ""),
+        ("4.3.1", "nft", "sudo apt-get install iptables"),
+        ("5.4.2", "nft", ""),
+        ("5.4.2", "iptables", "sudo apt-get install nftables"),
+    ],
+)
+def test_networks_are_filtered_by_what_netavark_runs(
+    host: Host, programs: Path, version: str, there: str, expected: str
+) -> None:
+    use_podman(host, programs, version)
+    (programs / there).touch(mode=0o755)
+    for name in ("netavark", "aardvark-dns"):
+        put(host, f"/usr/lib/podman/{name}", "")
+    (found,) = prerequisites.networks(host)
+    assert found.remedy == expected
+
+
+@pytest.mark.allow_commands("podman")
 def test_networks_need_programs_of_podmans(host: Host, programs: Path) -> None:
+    use_podman(host, programs, "4.3.1")
     (programs / "iptables").touch(mode=0o755)
     for name in ("netavark", "aardvark-dns"):
         (found,) = prerequisites.networks(host)
@@ -128,8 +177,7 @@ def test_devices_must_be_open_to_users(host: Host, needs_root: None) -> None:
     ("version", "level"), [("4.3.1", "ok"), ("5.0", "ok"), ("4.2.9", "fail"), ("3.4.4", "fail"), ("", "warn")]
 )
 def test_the_version_of_podman(host: Host, programs: Path, version: str, level: str) -> None:
-    host.owner = Owner(os.geteuid(), os.getegid())
-    (programs / "podman").write_text(f"#!/bin/sh\necho podman version {version}\n")
+    use_podman(host, programs, version)
     assert levels(prerequisites.podman_version, host) == [("podman_version", level)]
     (programs / "podman").unlink()
     assert levels(prerequisites.podman_version, host) == []
