@@ -75,6 +75,7 @@ CODES = {
     "networks": "netavark, aardvark-dns and iptables (Podman 5: nft) are installed: networks need them.",
     "setpriv": "setpriv, which starts programs with another account's rights, is installed.",
     "podman_version": "Podman is 4.3 or newer.",
+    "user_namespaces": "An account without privileges may make user namespaces.",
     "cgroup2": "`/sys/fs/cgroup` is the unified hierarchy.",
     "controllers": "The kernel offers controllers for cpu, memory and processes.",
     "dev_net_tun": "`/dev/net/tun` is accessible to users.",

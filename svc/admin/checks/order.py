@@ -28,6 +28,7 @@ from svc.admin.checks.prerequisites import (
     podman_version,
     podman_way,
     programs,
+    user_namespaces,
 )
 from svc.admin.checks.recovery import recovery_sets, switch_under_way
 from svc.admin.checks.service import (
@@ -83,6 +84,7 @@ CHECKS = (
     connections,
     networks,
     podman_version,
+    user_namespaces,
     cgroups,
     devices,
     subids,

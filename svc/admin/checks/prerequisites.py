@@ -22,6 +22,11 @@ PASTA_FIRST = (
     5,
     0,
 )  # connects containers by pasta, and networks by nft, where older ones have slirp4netns and iptables
+USER_NAMESPACE_SETTINGS = (  # name, the value that denies them, the one that allows
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # of Ubuntu
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # of Debian
+    ("user.max_user_namespaces", "0", "65536"),
+)
 CONTROLLERS = ("cpu", "memory", "pids")
 PACKAGES = {
     "podman": "podman",
@@ -163,6 +168,35 @@ def _raises_rights(path: str) -> bool:
         return bool(os.getxattr(path, "security.capability"))
     except OSError:
         return False
+
+
+def user_namespaces(host: Host) -> Iterator[Finding]:
+    """Whether an account without privileges may make a user namespace, as Podman does; one tries."""
+    if run_as(host.owner, _unshares, VERSION_S + 5) is True:
+        yield ok("user_namespaces", "accounts without privileges make user namespaces")
+        return
+    for name, denying, allowing in USER_NAMESPACE_SETTINGS:
+        if lines_of(host.seen(f"/proc/sys/{name.replace('.', '/')}")) == [denying]:
+            yield fail(
+                "user_namespaces",
+                f"{name} is {denying}: users make no user namespaces, and no workspace starts",
+                f"sudo sysctl -w {name}={allowing}   (and for the next boot, that setting in /etc/sysctl.d)",
+            )
+            return
+    yield fail(
+        "user_namespaces",
+        "users make no user namespaces, and no workspace starts",
+        "unshare --user --map-root-user true",
+    )
+
+
+def _unshares() -> bool:
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    try:
+        done = subprocess.run(argv, env={"PATH": PATH}, cwd="/", capture_output=True, timeout=VERSION_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def cgroups(host: Host) -> Iterator[Finding]:

@@ -119,6 +119,37 @@ def test_networks_need_programs_of_podmans(host: Host, programs: Path) -> None:
     assert found.remedy == "sudo apt-get install iptables"
 
 
+@pytest.mark.allow_commands("unshare")
+def test_user_namespaces_are_made_for_a_trial(host: Host) -> None:
+    host.owner = Owner(os.geteuid(), os.getegid())
+    assert levels(prerequisites.user_namespaces, host) == [("user_namespaces", "ok")]
+
+
+@pytest.mark.allow_commands("unshare")
+@pytest.mark.parametrize(
+    ("setting", "value", "allowing"),
+    [
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "user.max_user_namespaces=65536"),
+        ("user/max_user_namespaces", "1000", "unshare --user"),
+    ],
+)
+def test_what_denies_user_namespaces(
+    host: Host, programs: Path, setting: str, value: str, allowing: str
+) -> None:
+    host.owner = Owner(os.geteuid(), os.getegid())
+    (programs / "unshare").write_text("#!/bin/sh\nexit 1\n")
+    (programs / "unshare").chmod(0o755)
+    put(host, f"/proc/sys/{setting}", f"{value}\n")
+    (found,) = prerequisites.user_namespaces(host)
+    assert found.level == "fail" and allowing in found.remedy
+
+
 def test_without_the_unified_hierarchy_nothing_starts(host: Host) -> None:
     assert levels(prerequisites.cgroups, host) == [("cgroup2", "fail")]
 
