@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-ALL = 7  # suites of a full run
+ALL = 7  # suites of a full run, besides those on the other Debian
 LIMITS_S = {"unit": 60, "all suites": 20 * 60}  # on two processors
 
 
@@ -59,7 +59,7 @@ def main(directory: str, seconds: str, *suites: str) -> int:
             failed=total.failed + suite.failed,
             skipped=total.skipped + suite.skipped,
         )
-    if len(suites) == ALL:
+    if len(suites) >= ALL:
         print(f"all suites: {total.seconds:.0f} s{slow('all suites', total.seconds)}")
     print(
         f"{total.tests - total.failed - total.skipped} passed, {total.failed} failed, {total.skipped} skipped"

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# Suites that run only when they are named, or on the other Debian.
+
+run_bench() {
+    local WRAP=()
+    say bench
+    in_namespace bench
+    (cd "$TREE" && note_process && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m tests.bench "${EXTRA[@]}") </dev/null 9>&-
+}
+
+run_release() { # the machine with a kernel of its own; or debian13, distupgrade, or the named row of docs/reliability.md
+    local WRAP=() row=${EXTRA[0]:-release}
+    if [ -x "$TREE/tests/machine/$row" ]; then
+        in_namespace machine
+        (note_process && exec "${WRAP[@]}" "$TREE/tests/machine/$row" "${EXTRA[@]:1}") </dev/null 9>&-
+        return
+    fi
+    say "release: ${EXTRA[*]}"
+    in_namespace hostile
+    (cd "$TREE/tests" && note_process && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m "hostile.faults.${EXTRA[0]}" "${EXTRA[@]:1}") </dev/null 9>&-
+}
+
+find_other() { # OTHER becomes the release that this host is not, when it is one of the two
+    # shellcheck source=/dev/null
+    case $(. /etc/os-release && echo "${VERSION_CODENAME:-}") in
+    bookworm) OTHER=trixie ;;
+    trixie) OTHER=bookworm ;;
+    *) say "this host is neither Debian 12 nor 13: nothing runs on the other of them" ;;
+    esac
+}
+
+run_on_other() { # the suites without root, with the Python of the Debian that this host is not
+    local suite
+    mkdir "$RESULTS/other"
+    (
+        note_process
+        exec env "SVC_TEST_RESULTS=$RESULTS/other" timeout --foreground --kill-after=30 2400 \
+            "$HERE/run.d/on" "$OTHER" "${WITHOUT_ROOT[@]}"
+    ) </dev/null 9>&- || true
+    for suite in "${WITHOUT_ROOT[@]}"; do
+        mv "$RESULTS/other/$suite.xml" "$RESULTS/$suite-$OTHER.xml" 2>/dev/null || true
+        mv "$RESULTS/other/$suite.code" "$RESULTS/$suite-$OTHER.code" 2>/dev/null || echo 1 >"$RESULTS/$suite-$OTHER.code"
+    done
+}
