@@ -81,7 +81,7 @@ def test_a_person_gets_the_remedy_whole(svc: Any, checks: Any, monkeypatch: pyte
     assert lines[2].strip() == "sudo mend that"
 
 
-@pytest.mark.allow_commands("podman", "systemctl")  # podman --version, systemctl show
+@pytest.mark.allow_commands("podman", "systemctl", "unshare")  # podman --version, systemctl show, a trial
 def test_every_check_of_the_program_answers_on_this_machine(svc: Any, database: str) -> None:
     code, out, err = svc("doctor", "--json")
     items = json.loads(out)["items"]

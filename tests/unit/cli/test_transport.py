@@ -248,7 +248,7 @@ def test_a_link_to_a_socket_is_no_socket(
 def test_a_stranger_s_socket_is_not_used(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.lstat(service.path)
     other = os.stat_result([*real[:4], 4711, *real[5:10]])
-    monkeypatch.setattr(transport.os, "lstat", lambda path: other)
+    monkeypatch.setattr(transport.os, "lstat", lambda path, **_: other)
     with pytest.raises(Unreachable, match="owned by root"):
         get()
     assert service.sent == []
