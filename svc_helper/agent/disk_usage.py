@@ -14,14 +14,13 @@ from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath, tree_size
 from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.files.sizes import Size
-from svc_helper.agent.home import STORAGE, Home
+from svc_helper.agent.home import Home
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.descriptions import texts
-from svc_helper.agent.images.store import Layer, Store
+from svc_helper.agent.images.store import OVERLAY, Layer, Store
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
-OVERLAY = "overlay"
 _CONTAINERS_MAX = 10_000
 
 
@@ -46,9 +45,7 @@ def find_store(podman: Podman) -> Store:
     """The store that Podman uses; before Podman was asked, the one that svc configures for it."""
     if podman.store is not None:
         return Store(*podman.store[1:])
-    home = podman.home
-    root = f"{home.store}/{STORAGE}" if home.store else f"{home.home}/.local/share/containers/storage"
-    return Store(root, OVERLAY)
+    return image_store.configured(podman.home)
 
 
 def own_roots(home: Home) -> list[str]:

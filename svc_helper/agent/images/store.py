@@ -15,12 +15,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.home import STORAGE, Home
 from svc_helper.agent.images import volumes
 from svc_helper.agent.images.descriptions import texts
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
+OVERLAY = "overlay"
 _LIST_MAX = 64 * 1024 * 1024  # bytes of one of the store's lists
 _CONFIG_MAX = 4 * 1024 * 1024  # bytes of an image's configuration
 _CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
@@ -62,8 +64,19 @@ def find(podman: Podman, call: Call) -> Store:
     podman.service.start()  # not running yet when the agent's first call was an exec
     process = podman.service.process
     if podman.store is None or podman.store[0] is not process:
-        podman.store = (process, *_ask(podman, call))
+        try:
+            podman.store = (process, *_ask(podman, call))
+        except Failure:
+            if os.path.exists(podman.home.registries_conf):  # which Podman's /info needs
+                raise
+            return configured(podman.home)
     return Store(*podman.store[1:])
+
+
+def configured(home: Home) -> Store:
+    """The store that svc configures for a user's Podman."""
+    root = f"{home.store}/{STORAGE}" if home.store else f"{home.home}/.local/share/containers/storage"
+    return Store(root, OVERLAY)
 
 
 def _ask(podman: Podman, call: Call) -> Store:
