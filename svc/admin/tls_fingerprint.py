@@ -10,6 +10,7 @@ from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Arguments, Command
 from svc.errors import HostRefused
+from svc.service_commands import start_command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -63,11 +64,6 @@ def read_certificate(settings: Settings) -> CertificateInfo:
     return CertificateInfo(
         str(problem), str(fingerprint), tuple(map(str, names)), float(expires_at), bool(self_signed)
     )
-
-
-def start_command() -> str:
-    """The command that starts the server on this host."""
-    return "sudo systemctl start svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
 
 
 def print_details(certificate: Certificate, info: CertificateInfo, configured: bool) -> None:

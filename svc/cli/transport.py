@@ -354,8 +354,10 @@ def _app_uid() -> int:
 
 
 def remedy() -> str:
-    """The next command when the service is unreachable; `systemctl` only where systemd runs."""
-    return "systemctl status svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
+    """The next command when the service is unreachable."""
+    from svc.service_commands import status_command
+
+    return status_command("sudo svc server")
 
 
 # --- the answer ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 from svc.db.owner import repair_command
 from svc.errors import DatabaseRefused
+from svc.service_commands import stop_command
 
 AGAIN = "run it again when that has ended"
 HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
@@ -57,9 +58,8 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
 
 def _stop() -> str:
     """How the service is stopped; without systemd the message names its process, which others could forge."""
-    if os.path.isdir("/run/systemd/system"):
-        return "stop the service first: sudo systemctl stop svc"
-    return "stop that process first"
+    command = stop_command()
+    return f"stop the service first: {command}" if command.startswith("sudo ") else command
 
 
 def _open(path: str) -> int:

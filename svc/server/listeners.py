@@ -13,9 +13,11 @@ import stat
 
 from svc.db.owner import repair_command
 from svc.errors import HostRefused
+from svc.service_commands import status_command
 from svc_helper.wire import sock_diag
 
 BACKLOG = 256
+DOCTOR = "sudo svc admin doctor"
 SO_PASSRIGHTS = 83  # Linux 6.16; accepted sockets have it from the listener
 
 
@@ -66,10 +68,10 @@ def _remove_stale(path: str) -> None:
             os.unlink(path)
         except OSError as error:
             raise HostRefused(
-                f"{path} is in use: {error.strerror or error}", hint="systemctl status svc"
+                f"{path} is in use: {error.strerror or error}", hint=status_command(DOCTOR)
             ) from None
         else:
-            raise HostRefused(f"another server is listening on {path}", hint="systemctl status svc")
+            raise HostRefused(f"another server is listening on {path}", hint=status_command(DOCTOR))
 
 
 def tcp_listener(host: str, port: int) -> socket.socket:

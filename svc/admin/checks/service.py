@@ -15,13 +15,13 @@ from importlib.util import find_spec
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.admin.own_files import OwnFile, description, of_data, of_root, secret, strangeness
-from svc.admin.tls_fingerprint import start_command
 from svc.cli import transport
 from svc.db import secret_check
 from svc.db.accounts import find_accounts
 from svc.db.owner import repair_command, run_as, service_owner
 from svc.db.sharing import is_private
 from svc.errors import SvcError
+from svc.service_commands import start_command
 from svc.settings import ENV_FILE
 
 SERVER_WAIT_S = 3.0

@@ -11,6 +11,7 @@ from svc.admin.custody.target import alone
 from svc.admin.custody.writing import Source
 from svc.db.lock import hold
 from svc.errors import DatabaseRefused
+from svc.service_commands import stop_command
 
 FILES = ("", "-wal", "-shm")
 
@@ -33,7 +34,7 @@ def require_closed(database: str) -> None:
         if int(pid) != os.getpid() and names & set(_open_files(pid)):
             raise DatabaseRefused(
                 f"{database} is open in {_name(pid)} (pid {pid})",
-                hint="sudo systemctl stop svc   (or end that process)",
+                hint=stop_command("   (or end that process)"),
             )
 
 

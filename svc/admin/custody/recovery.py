@@ -25,7 +25,7 @@ from svc.admin.custody import checking, package, writing
 from svc.admin.custody.target import Target, opened
 from svc.db.ids import now
 from svc.db.migrate import latest
-from svc.errors import DatabaseDamaged, DatabaseRefused, FileRefused
+from svc.errors import DatabaseDamaged, DatabaseRefused, FileRefused, SvcError
 from svc.settings import Settings
 from svc.version import commit
 
@@ -119,8 +119,11 @@ def _database(source: writing.Source, target: Target, *, or_raw: bool) -> dict[s
     """The database as a checked snapshot, or its files as they are where that cannot be had."""
     try:
         record = writing.write(source, target, DATABASE)
-    except (DatabaseDamaged, DatabaseRefused, FileRefused) as error:
-        if not or_raw:
+    except SvcError as error:
+        if not or_raw or not isinstance(error, DatabaseDamaged | DatabaseRefused | FileRefused):
+            error.hint = error.hint.replace(
+                target.path, os.path.dirname(target.path)
+            )  # the set does not stay
             raise
         writing.write_raw(source, target, DAMAGED, held=True)
         return {"holds": DAMAGED, "raw": True, "damage": error.message}

@@ -360,6 +360,7 @@ def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
 def report(note: dict[str, Any]) -> None:
     """Say what was done, and what to do next."""
     from svc.db.owner import admin_command
+    from svc.service_commands import start_command
 
     parts = [f"{note['database']} is restored from {note['snapshot']}"]
     if note["applied"]:
@@ -374,7 +375,7 @@ def report(note: dict[str, Any]) -> None:
         again = admin_command(f"restore {output.shell_quote(note['kept'])}", note["database"])
         way = again if not note["kept"].endswith("damaged.db") else f"{note['kept']}, damaged as it was"
         print(output.visible(f"what it replaced: {way}"))
-    output.note("next: sudo svc admin doctor, then: sudo systemctl start svc")
+    output.note(f"next: sudo svc admin doctor, then: {start_command()}")
 
 
 def _ensure_directory(settings: Settings) -> None:

@@ -29,6 +29,7 @@ from svc.domain.accounts import retirement, users
 from svc.domain.audit_chain import archived, newest
 from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError
+from svc.service_commands import stop_command
 from svc_helper.atomic_file import sync_directory
 
 PART = 1024 * 1024
@@ -131,7 +132,7 @@ def flush(path: str, parent: int) -> dict[str, Any]:
     finally:
         connection.close()
     if busy or any(os.path.lexists(path + suffix) for suffix in LOGS):
-        raise DatabaseRefused(f"{path} is still open in another process", hint="sudo systemctl stop svc")
+        raise DatabaseRefused(f"{path} is still open in another process", hint=stop_command())
     return {"bytes": written}
 
 

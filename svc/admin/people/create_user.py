@@ -144,13 +144,18 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
 
 
 def show_ready(settings: Settings, name: str, sentence: str) -> int:
-    """Print the sentence, and what keeps the account's Podman from starting; then the exit code is 1.
+    """Print the sentence, and what keeps the account or its Podman from use; then the exit code is 1.
 
     Podman itself is not started, whose pause process would stay: the doctor's checks know the causes.
     """
     from svc.admin.checks import accounts
     from svc.admin.doctor import host_of, run
+    from svc_helper.root import pam
 
+    if pam.expired(name):
+        print(f"{sentence}, but its Linux account is expired: the service refuses it")
+        output.remark(f"hint: sudo chage --expiredate -1 {output.shell_quote(name)}")
+        return 1
     host = host_of(settings)
     host.enrolled = [entry for entry in host.enrolled if entry.name == name]
     found = [each for each in run((accounts.storage, accounts.podman_locks), host) if each.level == "fail"]

@@ -39,6 +39,7 @@ def move_store(args: Arguments) -> int:
     from svc.db.location import database_path
     from svc.db.lock import hold
     from svc.errors import Conflict, HostRefused
+    from svc.service_commands import stop_command
 
     if os.geteuid() != 0:
         raise HostRefused("moving stores requires root", hint=sudo_command())
@@ -46,8 +47,9 @@ def move_store(args: Arguments) -> int:
     if not settings.store_dir:
         example = "SVC_STORE_DIR=/var/lib/svc-stores/%u"
         raise Conflict("SVC_STORE_DIR is not set", hint=f"sudo editor /etc/svc/svc.env   (add: {example})")
-    if server_of(settings.socket) is not None:
-        raise Conflict("the service is running, and would start workspaces", hint="sudo systemctl stop svc")
+    if (pid := server_of(settings.socket)) is not None:
+        message = f"the service is running (pid {pid}), and would start workspaces"
+        raise Conflict(message, hint=stop_command())
     database = database_path(settings)
     require_owner(database)
     # a copy takes long, and a server that started meanwhile would start workspaces in the former store
@@ -63,6 +65,7 @@ def _move(settings: Settings, name: str) -> None:
     from svc.admin.actor import REQUEST_ID
     from svc.admin.own_helper import own_helper
     from svc.errors import Conflict
+    from svc.service_commands import start_command
 
     uid = as_owner(settings, partial(uid_of, name))
     running = [str(row) for row in as_owner(settings, partial(running_of, name))]
@@ -70,7 +73,7 @@ def _move(settings: Settings, name: str) -> None:
         workspaces = ", ".join(output.visible(each) for each in running)
         raise Conflict(
             f"{name} has running workspaces: {workspaces}",
-            hint="sudo systemctl start svc   (then svc ws stop, as an administrator)",
+            hint=f"{start_command()}   (then svc ws stop, as an administrator)",
         )
     with own_helper(settings) as helper:
         reply = helper.call("account.move", name, {"uid": uid}, rid=REQUEST_ID)

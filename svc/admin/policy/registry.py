@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from svc.admin.command import (
     FOR_HELPER,
     as_owner,
+    for_database,
     require_owner,
     settings_of,
     sudo_command,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from svc.helper.helper import Helper
     from svc.settings import Settings
 
     Entries = list[dict[str, Any]]
@@ -158,13 +160,16 @@ def registry_remove(args: Arguments) -> int:
 
     def removed(entries: Entries) -> Entries:
         left = [other for other in entries if key(other) != key(entry)]
-        if len(left) == len(entries):
+        is_completed = has_login and host not in hosts(entries)  # the list was changed, and its login stayed
+        if len(left) == len(entries) and not is_completed:
             others = ", ".join(name(other) for other in entries if other["host"] == host)
             message = f"{name(entry)} is not on the list" + (f"; of this host: {others}" if others else "")
             raise NotFound(message, hint="sudo svc admin registry list")
         return left
 
-    left = change(settings_of(args, FOR_HELPER), removed)
+    settings = settings_of(args, FOR_HELPER)
+    has_login = _may_have_login(settings, host)
+    left = change(settings, removed, forget=host)
     print(output.visible(f"images of {name(entry)} are not allowed any more"))
     if not left:
         output.note("no registry is allowed now: nobody can pull or build")
@@ -186,8 +191,13 @@ def registry_set(args: Arguments) -> int:
     return 0
 
 
-def change(settings: Settings, edit: Callable[[Entries], Entries], *, replace: bool = False) -> Entries:
-    """Put the edited list in force; returns it."""
+def change(
+    settings: Settings, edit: Callable[[Entries], Entries], *, replace: bool = False, forget: str = ""
+) -> Entries:
+    """Put the edited list in force; returns it.
+
+    The logins of hosts that are not on it any more go too, `forget` also of a host that was not on it before.
+    """
     from svc.admin.actor import REQUEST_ID, note
     from svc.admin.own_helper import own_helper
     from svc.db.location import database_path
@@ -216,10 +226,35 @@ def change(settings: Settings, edit: Callable[[Entries], Entries], *, replace: b
         entries: Entries = untrusted["entries"]
         with own_helper(settings) as helper:
             helper.call("registries.write", None, {"registries": entries}, rid=REQUEST_ID)
-            for host in untrusted["dropped"] if os.geteuid() == 0 else ():
-                helper.call("registries.logout", None, {"host": host}, rid=REQUEST_ID)
-    as_owner(settings, lambda: note(ACTION, "registries", "ok"))
+            as_owner(settings, lambda: note(ACTION, "registries", "ok"))
+            for host in sorted({*untrusted["dropped"], forget} - {""} - hosts(entries)):
+                _forget_login(helper, host, settings)
     return entries
+
+
+def _forget_login(helper: Helper, host: str, settings: Settings) -> None:
+    """Remove the login of a host that left the list; the error says what is done."""
+    from svc.admin.actor import REQUEST_ID
+    from svc.errors import SvcError
+
+    if os.geteuid() != 0:  # the logins are root's
+        return
+    try:
+        helper.call("registries.logout", None, {"host": host}, rid=REQUEST_ID)
+    except SvcError as error:
+        message = f"no image of {host} is allowed any more, but the login for {host} stays: {error.message}"
+        again = for_database(f"registry remove {host}", settings)
+        raise type(error)(message, hint=f"sudo svc admin doctor, then: {again}") from None
+
+
+def _may_have_login(settings: Settings, host: str) -> bool:
+    """Whether root has a login for the host, or cannot tell."""
+    from svc_helper.provision.logins import read as read_logins
+
+    try:
+        return os.geteuid() == 0 and host in read_logins(settings.state_dir)
+    except OSError:
+        return True
 
 
 def present_of(settings: Settings) -> Callable[[], Entries]:

@@ -126,6 +126,7 @@ def test_what_is_newest_stays_out_of_the_way_of_a_damaged_database(
     code, _, err = svc("rollback", "keep", "--why", "x")
     assert code == 1
     assert "damaged" in err
+    assert f"backup --raw --out {recovery}/damaged-" in err, "beside the sets: this one does not stay"
     assert not list(recovery.iterdir())
 
 

@@ -151,6 +151,18 @@ def test_a_podman_that_does_not_start_is_said_with_the_way_out(
     assert "svc: Podman's records of ada are of uid 1001\nhint: sudo -iu ada rm -f db.sql\n" in err
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_an_expired_linux_account_is_not_called_ready(
+    svc: Any, helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, again: bool, needs_root: None
+) -> None:
+    if again:
+        svc("create-user", "ada", stdin=GOOD)
+    monkeypatch.setattr("svc_helper.root.pam.expired", lambda name: name == "ada")
+    code, out, err = svc("create-user", "ada", stdin=GOOD)
+    assert (code, out.endswith(", but its Linux account is expired: the service refuses it\n")) == (1, True)
+    assert "hint: sudo chage --expiredate -1 ada\n" in err
+
+
 @pytest.mark.parametrize("name", ["1001", "-x", "a" * 257, "ada\n", "../ada", "ada:2001", "ada%"])
 def test_a_bad_name_touches_nothing(svc: Any, helper: FakeHelper, name: str, needs_root: None) -> None:
     code, _, _ = svc("create-user", "--", name, stdin=GOOD)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from svc.errors import EngineFailed
 from svc_helper.provision import logins
 
 ENTRY = {"host": "quay.io", "path_prefix": "team/"}
@@ -74,6 +76,36 @@ def test_an_entry_that_is_none_hides_no_other(svc: Any, database: str, tmp_path:
     assert err == f"svc: entry 2 of {file} is not valid: it allows nothing\n"
     code, _, err = svc("registry", "add", "ghcr.io")
     assert code == 1 and "its entry 2 is not valid" in err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the logins are root's")
+def test_a_removal_whose_login_stays_says_so_and_is_completed_by_itself(
+    svc: Any, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    (state / "registries.json").write_text(json.dumps({"registries": [ENTRY]}))
+    (state / "registry-logins.json").write_text('{"auths": {"quay.io": {"auth": "YTpi"}}}')
+    (state / "registry-logins.json").chmod(0o600)
+    calls: list[str] = []
+    refusals = [EngineFailed("the disk is full")]
+
+    class FakeHelper:
+        def call(self, verb: str, _user: None, args: dict[str, Any], *, rid: str) -> None:
+            calls.append(verb)
+            if verb == "registries.write":
+                (state / "registries.json").write_text(json.dumps(args))
+            elif refusals:
+                raise refusals.pop()
+
+    monkeypatch.setattr("svc.admin.own_helper.own_helper", lambda _settings: nullcontext(FakeHelper()))
+    code, _, err = svc("registry", "remove", "quay.io/team")
+    assert code == 1
+    assert "svc: no image of quay.io is allowed any more, but the login for quay.io stays: the disk" in err
+    assert "then: sudo svc admin registry remove quay.io" in err
+    for form in ("quay.io", "quay.io/team"):
+        code, out, _ = svc("registry", "remove", form)
+        assert (code, out) == (0, f"images of {form} are not allowed any more\n")
+    assert calls == ["registries.write", "registries.logout"] * 3
 
 
 def test_what_is_not_listed_cannot_be_removed(svc: Any, database: str) -> None:
