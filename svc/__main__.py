@@ -163,7 +163,7 @@ def _run(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except UsageError as error:
-        return _print_error(error if error.names_url else _remote_usage(argv) or error)
+        return _print_error(error if error.names_url else _remote_usage(argv) or _corrected(argv, error))
     except SvcError as error:
         return _print_error(error)
 
@@ -242,7 +242,7 @@ def _parse(argv: list[str]) -> Arguments:
     if unknown:
         from shlex import join
 
-        from svc.cli.suggestions import in_singular, nearest
+        from svc.cli.suggestions import OPTIONS, in_singular, nearest
 
         if meant := in_singular(argv):
             typed = " ".join(["svc", *argv[:3]])
@@ -251,10 +251,29 @@ def _parse(argv: list[str]) -> Arguments:
             moved = [*(each for each in argv if each != unknown[0]), unknown[0]]
             message = f"options are written after the command: {unknown[0]}"
             raise UsageError(message, hint=join(["svc", *moved]))
-        near = nearest(unknown[0].partition("=")[0], args.options)
+        name = unknown[0].partition("=")[0]
+        near = OPTIONS[name] if OPTIONS.get(name) in args.options else nearest(name, args.options)
         meant = f"; did you mean {near}?" if near else ""
         raise UsageError(f"unknown arguments: {' '.join(unknown)}{meant}", hint=f"{args.prog} --help")
     return args
+
+
+def _corrected(argv: list[str], error: UsageError) -> UsageError:
+    """The usage error; a general hint becomes the command line that was probably meant."""
+    if not error.hint.endswith((" --help", " COMMAND...")):
+        return error
+    from svc.cli.corrections import correct
+
+    end = argv.index("--") if "--" in argv else len(argv)
+    remark, line = correct(
+        [*_with_json(argv[:end]), *argv[end:]], lambda name: declaration(name) if name in COMMANDS else None
+    )
+    base, marked, meant = error.message.partition("; did you mean `")
+    if marked and line and (remark or meant.rstrip("`?") not in line):
+        error.message = base
+    error.message += f"; {remark}" if remark else ""
+    error.hint = line or error.hint
+    return error
 
 
 def _with_json(argv: list[str]) -> list[str]:

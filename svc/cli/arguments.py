@@ -289,6 +289,13 @@ def variable(text: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
 
+def port_name(text: str) -> str:
+    """The name of a port, which is no number."""
+    if reference(text).isdecimal() or set(text) & set("=:"):
+        raise ValueError(f"{text!r} is not the name of a port: a-z, 0-9 and -")
+    return text
+
+
 def user(text: str) -> dict[str, int] | None:
     """UID:GID as an object of the API: a user inside the container; None for `none`."""
     uid, colon, gid = text.partition(":")
@@ -323,6 +330,12 @@ def _decimal(text: str) -> bool:
     return text.isascii() and text.replace(".", "", 1).isdigit()
 
 
+def new_name(args: Arguments) -> str | None:
+    """The name of NEW_NAME, written either way; None unless it is written once."""
+    names = [each for each in (args.new_name, args.name) if each is not None]
+    return names[0] if len(names) == 1 else None
+
+
 # --- arguments that several commands have -------------------------------------------
 
 JSON = Argument("--json", "print the raw API answer", kind="flag")
@@ -338,5 +351,9 @@ WORKSPACES = Argument(
 )  # fmt: skip
 OWNER = Argument(
     "--owner", "this user's, by name or id (administrators only)", metavar="USER", type=reference
+)
+NEW_NAME = (
+    Argument("NEW-NAME", "the new name: a-z, 0-9 and -", metavar="NEW-NAME", optional=True),
+    Argument("--name", "the same, as an option", metavar="NAME"),
 )
 TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)

@@ -339,7 +339,9 @@ def _show_unused(args: Arguments) -> bool:
         name = output.text(image, "names") or output.text(image, "image_id")[:SHORT_ID]
         output.remark(f"  {output.visible(name)}  {size(output.pick(image, 'size_bytes'), True)}")
     gain = f", at least {size(output.pick(found, 'reclaimable_bytes'), True)}" if unused else ""
-    output.confirm(f"Remove {_what(unused, volumes)}{gain}?", False, "svc image prune")
+    output.confirm(
+        f"Remove {_what(unused, volumes)}{gain}?", False, output.again(args, "svc", "image", "prune")
+    )
     return True
 
 
@@ -380,7 +382,7 @@ def _delete_of_template(args: Arguments) -> transport.Answer | None:
         record = checked(args, found).json()
         amount = size(output.pick(record, "size_bytes"), True)
         question = f"Delete the image {output.text(record, 'ref')} ({amount}) from your store?"
-        output.confirm(question, False, f"svc image delete {output.shell_quote(args.template)}")
+        output.confirm(question, False, output.again(args, "svc", "image", "delete", args.template))
     done = transport.request("DELETE", _path(args))
     if not done.ok and isinstance(done.error(), NotFound):
         return done
@@ -424,7 +426,7 @@ def _remove_stored(args: Arguments, typed: str) -> int:
     if not args.yes:
         amount = size(output.pick(found[0], "size_bytes") if found else None, True)
         question = f"Remove the image {typed}{f' ({amount})' if amount else ''} from your store?"
-        output.confirm(question, False, f"svc image remove {output.shell_quote(typed)}")
+        output.confirm(question, False, output.again(args, "svc", "image", "remove", typed))
     ask(args, "DELETE", f"/api/images/{quote(identity)}")
     return show_ended(args, f"The image {typed} is removed.", removed=identity)
 

@@ -34,6 +34,7 @@ UNCUT = (
     "model",
 )  # fields that a command takes, or whose end tells them apart
 LABEL_MIN = 18
+REPEATED = ("recursive", "json", "yes")  # options that a hint keeps
 ACRONYMS = {part.upper(): part for part in ("ID", "CPUs", "GPU", "GPUs", "PIDs", "SHM", "CUDA", "URL")}
 COLOURS = {
     "running": 32, "ready": 32, "enabled": 32, "succeeded": 32, "active": 32,
@@ -451,6 +452,14 @@ def error(error: SvcError) -> int:
     sys.stdout.flush()
     remark("\n".join(lines))
     return error.exit_code
+
+
+def again(args: Arguments, *command: str) -> str:
+    """The command line with the options that were typed, for a hint that repeats it."""
+    typed = vars(args)
+    owner = ["--owner", typed["owner"]] if typed.get("owner") else []
+    flags = [f"--{name}" for name in REPEATED if typed.get(name)]
+    return " ".join(map(shell_quote, [*command, *owner, *flags]))
 
 
 def confirm(question: str, confirmed: bool, command: str, facts: Callable[[], Iterable[str]] = tuple) -> None:

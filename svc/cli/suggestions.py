@@ -111,6 +111,23 @@ COMMANDS = {
     "workspace": "svc ws",
     "workspaces": "svc ws",
 }
+# Options of other programs, as they are called here.
+OPTIONS = {
+    "--cpu": "--cpus",
+    "--data": "--body",
+    "--data-raw": "--body",
+    "--gpu": "--gpu-count",
+    "--gpus": "--gpu-count",
+    "--image": "--template",
+    "--mem": "--memory",
+    "--net": "--network",
+    "--pids-limit": "--pids",
+    "--publish": "--port",
+    "--shm": "--shm-size",
+    "-d": "--body",
+    "-m": "--memory",
+    "-p": "--port",
+}
 NO_LOGIN = ("login", "logout", "auth", "signin")
 
 

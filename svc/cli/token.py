@@ -7,10 +7,10 @@ import stat
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, new_name, reference, whole
 from svc.cli.client import ask, quote, show_ended, show_list, show_raw
 from svc.cli.output import plain, state, when
-from svc.errors import BadAnswer, FileRefused
+from svc.errors import BadAnswer, FileRefused, UsageError
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -51,7 +51,7 @@ COLUMNS = (
     ("SCOPES", "scopes", named),
 )
 CREATE_EXAMPLES = """\
-svc token create --name laptop
+svc token create laptop
 svc token create --name ci --expires 30 --json
 svc token create --name runner --scope files
 (umask 077; svc token create --name ci > token.txt)"""
@@ -75,7 +75,9 @@ def create(args: Arguments) -> int:
     """
     if sys.__stdout__ is None:
         raise FileRefused("standard output is closed: the secret could not be printed; no token is created")
-    body: dict[str, Any] = {"name": args.name}
+    if (name := new_name(args)) is None:
+        raise UsageError("write a name for the token, once", hint="svc token create NAME")
+    body: dict[str, Any] = {"name": name}
     body |= {} if args.expires is None else {"expires_days": args.expires}
     body |= {"scopes": [args.scope]} if args.scope else {}
     answer = ask(args, "POST", "/api/tokens", body)
@@ -147,7 +149,8 @@ COMMAND = CommandGroup(
     Command(
         "create",
         create,
-        Argument("--name", "your name for it, such as the host that uses it", metavar="NAME", required=True),
+        Argument("NAME", "your name for it, such as the host that uses it", optional=True, dest="new_name"),
+        Argument("--name", "the same, as an option", metavar="NAME"),
         Argument(
             "--expires",
             f"lifetime in days, 1 to {TOKEN_DAYS_MAX} (default {TOKEN_DAYS_DEFAULT})",

@@ -28,7 +28,9 @@ def download(args: Arguments) -> int:
     """
     name = paths.name(args.file)
     if not name:
-        raise UsageError(f"{args.file} is a file root, a directory", hint=paths.command("archive", args.file))
+        local = [args.local_file] if args.local_file else []
+        instead = paths.command("archive", args.file, *local, force=args.force)
+        raise UsageError(f"{args.file} is a file root, a directory", hint=instead)
     _, out, progress = _fetch(args, "download", args.file, name)
     if out != "-":
         output.outcome(
@@ -86,7 +88,7 @@ def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetche
             finally:
                 progress.end()
     except SvcError as error:
-        paths.hint_at_directory(error, "archive", location)
+        paths.hint_at_directory(error, "archive", location, *local, force=args.force)
         raise paths.hinted(error, again, forced) from None
     return fetched, out, progress
 

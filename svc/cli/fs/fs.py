@@ -145,7 +145,8 @@ def _content(record: dict[str, Any]) -> bytes:
 def _note_rest(args: Arguments, size: str, end: int) -> None:
     """Print the command that reads on."""
     output.note(f"the output ends at byte {end} of {size}")
-    output.remark(f"hint: {paths.command('read', args.file)} --offset {end}")
+    length = f" --length {args.length}" if args.length else ""
+    output.remark(f"hint: {paths.command('read', args.file)} --offset {end}{length}")
 
 
 def mkdir(args: Arguments) -> int:
@@ -154,7 +155,10 @@ def mkdir(args: Arguments) -> int:
         answer = ask(args, "POST", paths.url(args.directory, "mkdir"), {"parents": args.parents})
     except SvcError as error:
         paths.hint_at_missing(error, args.directory, args.directory)
-        raise paths.hinted(error, "", paths.command("ls", args.directory)) from None
+        in_the_way = error.message.partition(": ")[0]
+        is_above = args.directory.startswith(f"{in_the_way}/")  # not a directory: below it is nothing
+        listed = paths.parent(in_the_way) if is_above else args.directory
+        raise paths.hinted(error, "", paths.command("ls", listed)) from None
     return show_outcome(args, answer, ENTRIES, f"{args.directory} is created.")
 
 
@@ -164,7 +168,7 @@ def mv(args: Arguments) -> int:
     A trailing / on the destination keeps the name. An existing file is replaced
     only with --force. Between roots nothing is moved: download and upload it.
     """
-    to = paths.into(args.destination, paths.name(args.source), "mv", args.source)
+    to = paths.into(args.destination, paths.name(args.source), "mv", args.source, force=args.force)
     if paths.parts(to)[0] != paths.parts(args.source)[0]:
         raise UsageError(
             "cannot move a file to another root; copy it",
@@ -188,7 +192,7 @@ def rm(args: Arguments) -> int:
     confirmation on a terminal; elsewhere --yes is required.
     """
     all_of_it = " and its content" if args.recursive else ""
-    again = paths.command("rm", args.path) + (" --recursive" if args.recursive else "")
+    again = output.again(args, "svc", "fs", "rm", args.path)
     output.confirm(f"Remove {args.path}{all_of_it}?", args.yes, again)
     path = paths.url(args.path, "file", recursive=args.recursive)
     try:

@@ -26,7 +26,7 @@ def directory(text: str) -> str:
     return root_path(text).rstrip("/")
 
 
-def into(destination: str, name: str, verb: str, source: str) -> str:
+def into(destination: str, name: str, verb: str, source: str, **flags: bool) -> str:
     """The path of a file: "A trailing `/` on the destination keeps the local file name".
 
     Raises UsageError for a root without it, which would hide that a file there may be replaced.
@@ -40,7 +40,7 @@ def into(destination: str, name: str, verb: str, source: str) -> str:
         )
     if not slash:
         message = f"{destination} is a file root, a directory; a / at its end keeps the name {name}"
-        raise UsageError(message, hint=command(verb, source, f"{destination}/"))
+        raise UsageError(message, hint=command(verb, source, f"{destination}/", **flags))
     return destination + name
 
 
@@ -81,10 +81,10 @@ def parent(location: str) -> str:
     return location.rpartition("/")[0]
 
 
-def hint_at_directory(error: SvcError, verb: str, location: str) -> None:
-    """Where the error is that `location` is a directory: hint at the command that takes one."""
+def hint_at_directory(error: SvcError, verb: str, *arguments: str, force: bool = False) -> None:
+    """Where the error is that it is a directory: hint at the command that takes one."""
     if isinstance(error, Conflict) and "is a directory" in error.message:
-        error.hint = command(verb, location)
+        error.hint = command(verb, *arguments, force=force)
 
 
 def hint_at_missing(error: SvcError, location: str, directory: str) -> None:

@@ -41,7 +41,8 @@ def upload(args: Arguments) -> int:
 
     local = args.local_file
     name = "" if local_files.is_inherited(local) else os.path.basename(local)
-    to = paths.into(args.destination, name, "upload", local)
+    flags = {"force": args.force, "no_clobber": args.no_clobber}
+    to = paths.into(args.destination, name, "upload", local, **flags)
     again = paths.command("upload", local, to, no_clobber=args.no_clobber)
     file, size = _source(args, local, to)
     progress = TransferProgress(size)
@@ -56,7 +57,7 @@ def upload(args: Arguments) -> int:
             and "is a directory" in error.message
             and not local_files.is_inherited(local)
         ):
-            error.hint = paths.command("upload", local, f"{to}/")  # into that directory, with the local name
+            error.hint = paths.command("upload", local, f"{to}/", **flags)  # into it, with the local name
         paths.hint_at_missing(error, to, paths.parent(to))
         raise paths.hinted(error, again, paths.command("upload", local, to)) from None
     finally:
@@ -82,7 +83,8 @@ def _show(args: Arguments, answer: Answer, to: str, progress: TransferProgress) 
 def _source(args: Arguments, local: str, to: str) -> tuple[Any, int | None]:
     """The file to send, and its size if known; raises FileRefused."""
     if os.path.isdir(local):
-        archived = f"tar -c {output.shell_quote(local)} | {paths.command('upload', '-', to + '.tar')}"
+        upload_it = paths.command("upload", "-", f"{to}.tar", force=args.force, no_clobber=args.no_clobber)
+        archived = f"tar -c {output.shell_quote(local)} | {upload_it}"
         raise FileRefused(f"{local} is a directory; only single files can be uploaded", hint=archived)
     file, size = local_files.open_to_send(local)
     if size is None:

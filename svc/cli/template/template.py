@@ -278,7 +278,9 @@ def delete(args: Arguments) -> int:
     One that has workspaces is refused; disable it, or delete them first. Asks for
     confirmation on a terminal; elsewhere --yes is required.
     """
-    command = f"svc template delete {output.shell_quote(args.template)}"
+    command = output.again(args, "svc", "template", "delete", args.template)
+    if not args.yes:
+        ask(args, "GET", path(args))  # before a question about nothing
     output.confirm(f"Delete template {args.template}?", args.yes, command)
     ask(args, "DELETE", path(args))
     return show_ended(args, f"{args.template} is deleted.", deleted=args.template)

@@ -7,11 +7,12 @@ from svc.cli.arguments import OWNER, WORKSPACES, YES_REMOVE, Arguments, Command
 from svc.cli.client import ask_when_free, for_each, query, show_ended
 from svc.cli.output import pick, text
 from svc.cli.ws.columns import as_hint, path_of
-from svc.errors import NotFound
+from svc.errors import NotFound, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 PROCESSES_NAMED = 5
 COMMAND_WIDTH = 60  # characters
@@ -27,14 +28,18 @@ def delete(args: Arguments) -> int:
     on a terminal, and says what runs; elsewhere --yes is required.
     """
     names = args.workspaces
-    question = f"Delete workspace{'s' if len(names) > 1 else ''} {', '.join(names)}?"
-    command = f"svc ws delete {' '.join(map(output.shell_quote, names))}"
-    if args.owner:  # without it one's own workspace of that name would go
-        command += f" --owner {output.shell_quote(args.owner)}"
-    output.confirm(question, args.yes, command, lambda: _running(args))
+    missing: dict[str, SvcError] = {}
+    if not args.yes:
+        found = _find_each(args, names, missing)
+        listed = [name for name in dict.fromkeys(names) if name not in missing]
+        question = f"Delete workspace{'s' if len(listed) > 1 else ''} {', '.join(listed)}?"
+        command = output.again(args, "svc", "ws", "delete", *names)
+        output.confirm(question, not listed, command, lambda: _running(found, args.owner))
 
     def one(name: str) -> int:
         try:
+            if name in missing:
+                raise missing[name]
             ask_when_free(args, "DELETE", path_of(name) + query(owner=args.owner), name)
         except NotFound as error:
             raise as_hint(error, "delete") from None
@@ -43,14 +48,25 @@ def delete(args: Arguments) -> int:
     return for_each(args, names, one)
 
 
-def _running(args: Arguments) -> Iterator[str]:
-    """A line for each of the named workspaces that runs; the others are left to the deletion."""
-    for name in args.workspaces:
-        found = transport.request("GET", path_of(name) + query(owner=args.owner))
-        if not found.ok and len(args.workspaces) == 1:
-            raise found.error()
-        if found.ok and pick(found.json(), "status") == "running":
-            yield f"{name} is running{_processes(name, args.owner)}."
+def _find_each(args: Arguments, names: list[str], missing: dict[str, SvcError]) -> dict[str, Any]:
+    """The records of the named workspaces; the refusals of those that are not there go into `missing`."""
+    found = {}
+    for name in dict.fromkeys(names):
+        answer = transport.request("GET", path_of(name) + query(owner=args.owner))
+        if answer.ok:
+            found[name] = answer.json()
+        elif isinstance(error := answer.error(), NotFound):
+            missing[name] = error
+        elif len(names) == 1:
+            raise error
+    return found
+
+
+def _running(found: dict[str, Any], owner: str | None) -> Iterator[str]:
+    """A line for each of the workspaces that runs."""
+    for name, record in found.items():
+        if pick(record, "status") == "running":
+            yield f"{name} is running{_processes(name, owner)}."
 
 
 def _processes(name: str, owner: str | None) -> str:

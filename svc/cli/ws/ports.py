@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, port_name, whole
 from svc.cli.client import ask, items, quote, show_ended, show_items, show_raw
 from svc.cli.output import plain, state, url
 from svc.cli.ws.columns import path
@@ -11,7 +11,7 @@ from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
 
 PORT_MAX = 65535
 ACCESS = (ACCESS_OWNER, ACCESS_HOST)
-PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
+PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=port_name)
 COLUMNS = (
     ("NAME", "name", plain),
     ("INSIDE", "container_port", plain),

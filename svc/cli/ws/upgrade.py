@@ -37,7 +37,7 @@ def upgrade(args: Arguments) -> int:
     if args.dry_run:
         return 0
     if replaced:
-        command = f"svc ws upgrade {output.shell_quote(args.workspace)}"
+        command = output.again(args, "svc", "ws", "upgrade", args.workspace)
         output.confirm(f"Replace the container of {args.workspace}?", args.yes, command, lambda: [LOST])
     body = {"revision": pick(plan, "after"), "replace_container": replaced}
     answer = ask(args, "POST", path(args, "/upgrade"), body, COPY_MOST_S)

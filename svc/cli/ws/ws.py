@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import (
+    NEW_NAME,
     OWNER,
     WORKSPACE,
     WORKSPACES,
@@ -12,6 +13,7 @@ from svc.cli.arguments import (
     Command,
     CommandGroup,
     Deferred,
+    new_name,
     whole,
 )
 from svc.cli.client import (
@@ -196,9 +198,13 @@ def extend(args: Arguments) -> int:
 def rename(args: Arguments) -> int:
     """Rename a workspace, in every state.
 
-    Its container, ports and running programs stay as they are.
+    Its container, ports and running programs stay as they are. The new name is written after
+    the old one, or with --name.
     """
-    answer = ask(args, "POST", path(args, "/rename"), {"name": args.name})
+    if (name := new_name(args)) is None:
+        known = output.shell_quote(args.workspace)
+        raise UsageError("write the new name, once", hint=f"svc ws rename {known} NEW-NAME")
+    answer = ask(args, "POST", path(args, "/rename"), {"name": name})
     return show_outcome(args, answer, COLUMNS, "{id} is now named {name}.")
 
 
@@ -297,8 +303,8 @@ COMMAND = CommandGroup(
         "rename",
         rename,
         WORKSPACE,
-        Argument("--name", "the new name: a-z, 0-9 and -", metavar="NAME", required=True),
-        examples="svc ws rename demo --name paper",
+        *NEW_NAME,
+        examples="svc ws rename demo paper\nsvc ws rename demo --name paper",
     ),
     Command(
         "edit",

@@ -71,7 +71,8 @@ def audited(
         except SvcError as error:
             error.hint = error.hint or _hint(error, verb, root, path)
             named = (paths.format_path(path), str(detail.get("to", "")).partition("/")[2])
-            if any(each and error.message.startswith(f"{each}: ") for each in named):
+            in_the_way, colon, _ = error.message.partition(": ")
+            if colon and any(f"{each}/".startswith(f"{in_the_way}/") for each in named):
                 error.message = f"{root}/{error.message}"  # the agent names what is below the root
             raise
 
@@ -84,6 +85,9 @@ def _hint(error: SvcError, verb: str, root: str, path: bytes) -> str:
     if isinstance(error, NotFound | FileForbidden) and path:
         return f"svc fs ls {command_argument(root, above)}"
     if isinstance(error, AlreadyThere):
+        in_the_way = error.message.partition(": ")[0].encode()
+        if path.startswith(in_the_way + b"/"):  # not a directory: below it is nothing
+            return f"svc fs ls {command_argument(root, in_the_way.rpartition(b'/')[0])}"
         return f"svc fs ls {command_argument(root, path)}  # --force replaces a file"
     return ""
 

@@ -175,7 +175,8 @@ def test_a_secret_is_never_sent_as_a_name(service: Service, svc: Svc) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["token", "token create", "token create laptop", "token revoke", "token revoke a b", "token revoke a/b",
+    ["token", "token create", "token create laptop --name other",
+     "token revoke", "token revoke a b", "token revoke a/b",
      "token show x", "token list --token x", "token revoke x --yes"],
 )  # fmt: skip
 def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:

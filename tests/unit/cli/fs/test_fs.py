@@ -220,7 +220,7 @@ def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:
     outcome = svc("fs", "read", "work/a.txt", "--offset", "4", "--length", "3")
     assert (outcome.code, outcome.out) == (0, "abc")
     assert outcome.err == (
-        "svc: the output ends at byte 7 of 10\nhint: svc fs read work/a.txt --offset 7\n"
+        "svc: the output ends at byte 7 of 10\nhint: svc fs read work/a.txt --offset 7 --length 3\n"
     )  # fmt: skip
 
 
@@ -265,6 +265,10 @@ def test_a_directory_is_made(service: Service, svc: Svc) -> None:
 def test_a_directory_that_is_there(service: Service, svc: Svc) -> None:
     service.refuse("POST /api/fs/work/mkdir?path=a", 409, "file_exists", "a is there", hint="--force")
     assert svc("fs", "mkdir", "work/a").err == "svc: a is there\nhint: svc fs ls work/a\n"
+    said = "work/odd/fifo: it exists and is not a directory"
+    service.refuse("POST /api/fs/work/mkdir?path=odd%2Ffifo%2Fx", 409, "file_exists", said)
+    done = svc("fs", "mkdir", "work/odd/fifo/x", "-p")
+    assert done.err == f"svc: {said}\nhint: svc fs ls work/odd\n", "below it is nothing"
 
 
 def test_a_move(service: Service, svc: Svc) -> None:
@@ -315,7 +319,7 @@ def test_a_question_steers_no_terminal(service: Service, svc: Svc) -> None:
 
 def test_a_directory_needs_recursive(service: Service, svc: Svc) -> None:
     service.refuse(DELETE, 409, "conflict", "work/a: the directory is not empty")
-    assert svc("fs", "rm", "work/a", "--yes").err.endswith("hint: svc fs rm work/a --recursive\n")
+    assert svc("fs", "rm", "work/a", "--yes").err.endswith("hint: svc fs rm work/a --yes --recursive\n")
 
 
 @pytest.mark.parametrize("line", ["ls /etc", "ls ../x", "rm", "read work/a --offset -1", "mv work/a"])

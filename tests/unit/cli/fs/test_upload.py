@@ -185,7 +185,7 @@ def test_a_directory_has_a_way_in(service: Service, svc: Svc) -> None:
 def test_a_directory_in_its_place_has_the_file_put_into_it(service: Service, svc: Svc) -> None:
     service.refuse(PUT, 409, "conflict", "work/in/a.txt: it is a directory")
     assert svc("fs", "upload", "a.txt", "work/in/a.txt", "--force") == (
-        1, "", "svc: work/in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/\n"
+        1, "", "svc: work/in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/ --force\n"
     )  # fmt: skip
 
 

@@ -185,8 +185,12 @@ def test_enable_and_disable(service: Service, svc: Svc, verb: str) -> None:
 
 def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     service.answer("DELETE /api/templates/python", None, status=204)
-    assert svc("template", "delete", "python").code == 1
-    assert service.sent == []
+    service.refuse("GET /api/templates/gone", 404, "not_found", "no template gone")
+    assert svc("template", "delete", "gone").err == "svc: no template gone\n", "before a question"
+    service.answer("GET /api/templates/python", {"name": "python"})
+    done = svc("template", "delete", "python")
+    assert (done.code, service.sent[-1]) == (1, "GET /api/templates/python")
+    assert "hint: svc template delete python --yes\n" in done.err
     assert svc("template", "delete", "python", "--yes") == (0, "", "")
 
 

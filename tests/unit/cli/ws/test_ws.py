@@ -142,14 +142,15 @@ def test_an_administrator_s_hint_has_the_verb(service: Service, svc: Svc, verb: 
 
 def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     service.answer("DELETE /api/workspaces/demo", None, status=204)
-    done = svc("ws", "delete", "demo")
-    assert (done.code, service.sent) == (1, [])
-    assert "svc ws delete demo --yes" in done.err
+    service.answer("GET /api/workspaces/demo", record(status="stopped"))
+    service.answer("GET /api/workspaces/demo?owner=bob", record(status="stopped"))
+    done = svc("ws", "delete", "demo", "--json")
+    assert (done.code, service.sent) == (1, ["GET /api/workspaces/demo"])
+    assert "svc ws delete demo --json --yes" in done.err
     other = svc("ws", "delete", "demo", "--owner", "bob")
     assert "hint: svc ws delete demo --owner bob --yes" in other.err, "not one's own of that name"
-    service.answer("GET /api/workspaces/demo", record(status="stopped"))
     assert svc("ws", "delete", "demo", terminal=True, stdin=b"n\n").code == 1
-    assert service.sent == ["GET /api/workspaces/demo"]
+    assert {line.partition(" ")[0] for line in service.sent} == {"GET"}
     done = svc("ws", "delete", "demo", terminal=True, stdin=b"y\n")
     assert (done.code, done.out) == (0, "demo is deleted.\n")
     count = len(service.sent)
@@ -178,14 +179,22 @@ def test_the_question_says_what_runs(service: Service, svc: Svc) -> None:
 
 def test_a_question_about_nothing_is_not_asked(service: Service, svc: Svc) -> None:
     service.refuse("GET /api/workspaces/demo", 404, "not_found", "no workspace demo")
-    done = svc("ws", "delete", "demo", terminal=True, stdin=b"y\n")
-    assert (done.code, done.err) == (1, "svc: no workspace demo\n")
+    for terminal in (True, False):
+        done = svc("ws", "delete", "demo", terminal=terminal, stdin=b"y\n")
+        assert (done.code, done.err) == (1, "svc: no workspace demo\n")
+    service.answer("GET /api/workspaces/paper", record("paper", status="stopped"))
+    service.answer("DELETE /api/workspaces/paper", None, status=204)
+    done = svc("ws", "delete", "demo", "paper", terminal=True, stdin=b"y\n")
+    assert done.err.startswith("Delete workspace paper? [y/N]") and done.code == 1
+    assert done.err.endswith("svc: no workspace demo\n")
+    assert service.sent[-1] == "DELETE /api/workspaces/paper"
 
 
 def test_rename(service: Service, svc: Svc) -> None:
     service.answer("POST /api/workspaces/demo/rename", record())
-    assert svc("ws", "rename", "demo", "--name", "paper") == (0, LINE, "")
-    assert service.last.json == {"name": "paper"}
+    for form in (["paper"], ["--name", "paper"]):
+        assert svc("ws", "rename", "demo", *form) == (0, LINE, "")
+        assert service.last.json == {"name": "paper"}
 
 
 def test_get_shows_everything_and_json_is_as_it_came(service: Service, svc: Svc) -> None:
@@ -248,6 +257,7 @@ def test_a_name_stays_one_segment_of_the_path(service: Service, svc: Svc) -> Non
         "ws get a b",
         "ws start a/b",
         "ws rename demo",
+        "ws rename demo paper --name other",
         "ws edit demo",
         "ws get",
         "ws extend demo",
@@ -280,6 +290,8 @@ def test_several_in_turn(service: Service, svc: Svc) -> None:
     done = svc("ws", "start", "demo", "gone", "paper", "demo")
     assert [line.split("\t")[1] for line in done.out.splitlines()] == ["demo", "paper"]
     assert (done.code, done.err) == (1, "svc: no workspace gone\nhint: svc ws list\n")
+    for name in ("demo", "paper", "demo?owner=ada", "my%20ws?owner=ada"):
+        service.answer(f"GET /api/workspaces/{name}", record(status="stopped"))
     asked = svc("ws", "rm", "demo", "--owner=ada", "my ws")
     assert (asked.code, "hint: svc ws delete demo 'my ws' --owner ada --yes" in asked.err) == (1, True)
     done = svc("ws", "rm", "demo", "paper", terminal=True, stdin=b"y\n")

@@ -241,6 +241,17 @@ def test_the_way_out(caller: Caller, far: FarEnd, code: str, kind: Any, path: by
     assert caught.value.hint == hint
 
 
+def test_what_is_in_the_way_above_is_listed_by_its_parent(caller: Caller, monkeypatch: Any) -> None:
+    def ask(_caller: object, _verb: str, _arguments: object) -> None:
+        raise AlreadyThere("odd/fifo: it exists and is not a directory")
+
+    monkeypatch.setattr(type(caller), "ask", ask)
+    with pytest.raises(AlreadyThere) as caught:
+        fs.mkdir(caller, "work", b"odd/fifo/x", parents=True)
+    assert caught.value.message == "work/odd/fifo: it exists and is not a directory"
+    assert caught.value.hint == "svc fs ls work/odd"
+
+
 def test_the_way_out_of_a_move_names_what_is_in_the_way(caller: Caller, far: FarEnd) -> None:
     far.answers["fs.move"] = "exists"
     with pytest.raises(AlreadyThere) as caught:
