@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ import pytest
 
 HERE = Path(__file__).parent
 TESTS = Path("/var/cache/svc-tests")
-# bookworm, and trixie for `tests/run release -- debian13`: a tree, wheels and packages of its own
-CACHE = TESTS / ("debian13" if os.environ.get("SVC_MACHINE_SUITE") == "trixie" else "machine")
+HOST = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+# The host's Debian, or trixie for `tests/run release -- debian13`: a tree, wheels and packages of its own.
+SUITE = os.environ.get("SVC_MACHINE_SUITE") or HOST
+CACHES = {"bookworm": TESTS / "machine", "trixie": TESTS / "debian13"}
+CACHE = CACHES.get(SUITE, TESTS / "machine")
 RELEASE_KEY = TESTS / "release.pem"
 
 

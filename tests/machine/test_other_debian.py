@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from machine.conftest import CACHES, HOST
 
 HERE = Path(__file__).parent
 CHECKS = re.findall(r"^check '([^']+)'", (HERE / "other/life.sh").read_text(), re.M)
@@ -19,9 +20,8 @@ SECONDS_MAX = 900
 @pytest.fixture(scope="session")
 def said() -> Iterator[str]:
     """Everything that the checks said in there."""
-    codename = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.M)
-    other = OTHERS[codename[1] if codename else "trixie"]
-    cache = Path("/var/cache/svc-tests/debian13" if other == "trixie" else "/var/cache/svc-tests/machine")
+    other = OTHERS.get(HOST, "trixie")
+    cache = CACHES[other]
     tree = cache / "other"
     environment = os.environ | {"SVC_MACHINE_SUITE": other}
     try:
