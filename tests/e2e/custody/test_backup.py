@@ -18,6 +18,7 @@ from e2e.installation import STATE, SVC, Call, Outcome, Service, run, until
 from e2e.surroundings import in_database, must
 
 CRON = {"HOME": "/root", "LOGNAME": "root", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+STOP = f"stop {'the service' if os.path.isdir('/run/systemd/system') else 'that process'} first"
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_what_goes_wrong_is_one_line_and_not_zero(
         (out, f"{path} already exists", f"sudo svc {out} --force"),
         (f"admin backup --out {home}/x.db", "others can change", "sudo svc admin backup --out /root/x.db"),
         ("admin backup --dir /none --retention 3", "no directory /none", "sudo install -d -m 0700 /none"),
-        (f"admin backup --raw --out {folder}/raw.db", "is in use by svc server", "stop the service first"),
+        (f"admin backup --raw --out {folder}/raw.db", "is in use by svc server", STOP),
     ):
         outcome = cron(service.env, folder, line)
         assert (outcome.code, outcome.out) == (1, ""), outcome
