@@ -1,7 +1,8 @@
-"""Images whose programs do not run as root, and so cannot open /work without `run_as`.
+"""Images whose programs do not run as root, and so cannot open /work without `run_as`; those for other hosts.
 
-The owner's agent reports the user of an image (image.inspect), and the image's row keeps it. The texts
-are SQL expressions, since SQLite itself builds the records of workspaces and images.
+The owner's agent reports the user of an image, and its platform if that is not the host's (image.inspect);
+the image's row keeps both, in `user_json`. The texts are SQL expressions, since SQLite itself builds the
+records of workspaces and images.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ from svc.errors import EngineFailed
 from svc_helper.wire.limits import RUN_AS_MAX
 
 CODE = "image_user"  # code of the finding and of the warning
+_OTHER_PLATFORM = """json_object('code', 'wrong_architecture', 'message', 'this image is for ' || {platform}
+    || ', which this host does not execute: its programs may not start', 'hint', {hint})"""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")  # the same check as in the agent
-# As if of root where it was changed by hand: the next inspection writes it again.
-USER = pages.stored("i.user_json")
+_NAMES_PLATFORM = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")  # as well
+# Nothing is known where it was changed by hand: the next inspection writes it again.
+KEPT = pages.stored("i.user_json")
+USER = f"iif(json_type({KEPT}, '$.uid') IS NULL, NULL, {KEPT})"  # NULL for root
+_PLATFORM = f"json_extract({KEPT}, '$.platform')"
 _FAULT = f"json_extract({USER}, '$.fault')"
 _KNOWN = f"""({_FAULT} IS NULL
     AND json_extract({USER}, '$.uid') + json_extract({USER}, '$.gid') IS NOT NULL)"""
@@ -41,10 +47,17 @@ _RUN_AS = f"""' --run-as ' || json_extract({USER}, '$.uid') || ':' || json_extra
 
 
 def of(answer: Mapping[str, Any]) -> str | None:
-    """The user in an agent's reply about an image, as JSON for the image's row; None for root."""
-    user = answer.get("user")
+    """User and platform in an agent's reply about an image, as JSON for its row; None for the usual ones."""
+    platform = untrusted.find_text(answer, "platform", 41)
+    of_platform = {"platform": platform} if platform and _NAMES_PLATFORM.fullmatch(platform) else {}
+    found = _user(answer.get("user")) | of_platform
+    return json.dumps(found) if found else None
+
+
+def _user(user: Any) -> dict[str, Any]:
+    """The user as the row keeps it; nothing for root."""
     if user is None:
-        return None
+        return {}
     if not isinstance(user, dict):
         raise EngineFailed("the engine's answer has no usable user")
     name, uid, gid = (
@@ -53,13 +66,13 @@ def of(answer: Mapping[str, Any]) -> str | None:
         untrusted.find_number(user, "gid"),
     )
     if uid == 0:
-        return None
+        return {}
     usable = all(number is None or 0 <= number <= RUN_AS_MAX for number in (uid, gid))
     if name is not None and not _NAME.fullmatch(name):
         name = None
     found = {"name": name, "uid": uid if usable else None, "gid": gid if usable else None}
     fault = user.get("fault")
-    return json.dumps(found | ({"fault": fault} if fault in _FAULTS else {}))
+    return found | ({"fault": fault} if fault in _FAULTS else {})
 
 
 def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspace: str = "NULL") -> str:
@@ -82,8 +95,11 @@ def warnings_sql(*, run_as: str, template: str, owner: str, is_own: str, workspa
         WHEN {is_own} THEN 'svc template edit ' || {name} || {_RUN_AS}
             || coalesce(' && svc ws upgrade ' || {workspace}, '')
         ELSE {clone} || 'svc template edit ' || {own_name} || '-own' || {_RUN_AS} END"""
-    return f"""CASE WHEN {USER} IS NULL OR {run_as} IS NOT NULL THEN json('[]')
-        ELSE json_array(json_object('code', '{CODE}', 'message', {_MESSAGE}, 'hint', {hint})) END"""
+    own = f"iif({USER} IS NOT NULL AND {run_as} IS NULL, json_array(json_object('code', '{CODE}',"
+    own += f" 'message', {_MESSAGE}, 'hint', {hint})), json('[]'))"
+    other = _OTHER_PLATFORM.format(platform=_PLATFORM, hint=f"'svc template get ' || {name}")
+    return f"""CASE WHEN {KEPT} IS NULL THEN json('[]') WHEN {_PLATFORM} IS NULL THEN {own}
+        ELSE json_insert({own}, '$[#]', {other}) END"""
 
 
 def finding(caller: Caller, image_ref: str) -> tuple[str, str] | None:

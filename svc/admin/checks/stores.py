@@ -69,7 +69,7 @@ def _by_kind(mount: Mount, home: str, name: str) -> Finding | None:
 def _by_options(mount: Mount, home: str, name: str) -> Finding | None:
     where = f"the home of {name} ({home})"
     if "noexec" in mount.options:
-        found = f"{where} is mounted noexec: containers do not start"
+        found = f"{where} is mounted noexec: no image is built, and no program in /work runs"
         return fail("home", found, _remount("exec", mount, home))
     if "nodev" in mount.options:
         found = f"{where} is mounted nodev, with which svc is not tested"

@@ -179,6 +179,9 @@ def mv(args: Arguments) -> int:
         answer = ask(args, "POST", paths.url(args.source, "move"), body)
     except SvcError as error:
         paths.hint_at_missing(error, to, paths.parent(to))
+        if error.message.endswith("moves into it"):  # a directory is there, in which the name would be kept
+            error.hint = paths.command("mv", args.source, f"{to}/")
+            raise
         forced = paths.command("mv", args.source, to, force=True)
         raise paths.hinted(error, "", forced) from None
     return show_outcome(args, answer, ENTRIES, f"{args.source} is now {to}.")

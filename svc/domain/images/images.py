@@ -123,12 +123,12 @@ def _refresh(caller: Caller) -> None:
 
 
 def _users(caller: Caller) -> dict[tuple[str, Any], str]:
-    """The users that are not root, by reference and digest of the caller's images."""
+    """What is known of users and platforms, by reference and digest of the caller's images."""
     return {
         (image_ref, digest): user
         for image_ref, digest, user in database.execute_sql(
-            f"SELECT i.image_ref, i.digest, {image_users.USER} FROM images i"
-            f" WHERE i.owner_id = ? AND {image_users.USER} IS NOT NULL",
+            f"SELECT i.image_ref, i.digest, {image_users.KEPT} FROM images i"
+            f" WHERE i.owner_id = ? AND {image_users.KEPT} IS NOT NULL",
             (caller.user_id,),
         )
     }

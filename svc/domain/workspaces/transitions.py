@@ -20,7 +20,7 @@ from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
 from svc.db.ids import now
-from svc.domain import audit, operations
+from svc.domain import audit, engine_hints, operations
 from svc.domain.gpus import health as gpu_health
 from svc.domain.licence import gate
 from svc.domain.principal import Caller
@@ -290,6 +290,8 @@ def _stop(caller: Caller, claimed: Workspace, before: Workspace, grace_s: int) -
     try:
         return confirm_stopped(caller, claimed, grace_s)
     except SvcError as error:
+        if claimed.owner_id == caller.user_id:  # a hint is for who owns the store
+            engine_hints.complete(error, user=caller.name)
         _resolve_failed_stop(caller, claimed, before, error)
         raise
 

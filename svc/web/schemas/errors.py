@@ -53,6 +53,11 @@ class ErrorBody(Schema):
 class RecordWarning(Schema):
     """What of a record will not work as it is, though nothing is refused."""
 
-    code = fields.String(metadata={"description": "image_user: an image whose programs do not run as root"})
+    code = fields.String(
+        metadata={
+            "description": "image_user: an image whose programs do not run as root;"
+            " wrong_architecture: an image for another platform"
+        }
+    )
     message = fields.String()
     hint = fields.String(metadata={"description": "the next command"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import ExitStack
 
 from svc_helper.agent.calls import Call, Failure
@@ -81,14 +82,18 @@ def move(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             try:
                 beneath.rename(directory, name, to_directory, to_name, flags)
             except OSError as error:
+                in_the_way = error.errno == errno.EEXIST and not args["replace"]
+                if in_the_way and _is_directory(to_directory, to_name):
+                    raise Failure("exists", f"{beneath.format_path(to)}: {_INTO}") from None
                 raise _refusal(error, to, replace=args["replace"]) from None
             return {"entry": _row_of(namespace, to_directory, to_name)}
 
 
+_INTO = "a directory of that name exists already; a / at its end moves into it"
 _REASONS = {
     errno.EXDEV: "it is on another file system, and nothing is copied",
     errno.EINVAL: "a directory cannot be moved into itself (or this file system always replaces)",
-    errno.EISDIR: "a directory cannot be replaced with a file",
+    errno.EISDIR: "a directory cannot be replaced with a file; a / at its end moves into it",
     errno.ENOTDIR: "a file cannot be replaced with a directory",
     errno.ENOTEMPTY: "the directory of that name is not empty",
     errno.EBUSY: "a mount point cannot be moved or replaced",
@@ -102,6 +107,13 @@ def _refusal(error: OSError, to: bytes, *, replace: bool) -> Failure:
     if number in _REASONS:
         return Failure("conflict", f"{beneath.format_path(to)}: {_REASONS[number]}")
     return beneath.refusal(error, to)
+
+
+def _is_directory(directory: int, name: bytes) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _is_same_file(directory: int, name: bytes, to_directory: int, to_name: bytes) -> bool:

@@ -8,7 +8,7 @@ from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.images import image_user, logins, puller, store
 from svc_helper.agent.images.background import Relay
-from svc_helper.agent.images.descriptions import describe, texts
+from svc_helper.agent.images.descriptions import describe, foreign_platform, texts
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.quick_typing import Any
 
@@ -17,16 +17,27 @@ _STOP_TIMEOUT_S = 30  # from SIGTERM to SIGKILL: a killed pull leaves its tempor
 
 
 def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """{present, image_id, digest, size_bytes, user} of an image; `user` is None for root."""
+    """{present, image_id, digest, size_bytes, user, platform} of an image.
+
+    `user` is None for root, `platform` for one whose programs this host's processor executes.
+    """
     found = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(found, dict):
-        return {"present": False, "image_id": None, "digest": None, "size_bytes": None, "user": None}
+        return {
+            "present": False,
+            "image_id": None,
+            "digest": None,
+            "size_bytes": None,
+            "user": None,
+            "platform": None,
+        }
     described = describe(found)
     digests = {name.rpartition("@")[2] for name in texts(found, "RepoDigests")}
     if digests - {described["digest"]}:  # a list of images: Podman 5 tells the digest of the one
         recorded = store.find_digest(store.find(podman, call), described["image_id"])
         described["digest"] = recorded or described["digest"]
-    return {"present": True, **described, "user": image_user.find(podman, call, found)}
+    user = image_user.find(podman, call, found)
+    return {"present": True, **described, "user": user, "platform": foreign_platform(found)}
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

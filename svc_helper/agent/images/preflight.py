@@ -16,7 +16,7 @@ import sys
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.images import images, logins, puller
 from svc_helper.agent.images import store as image_store
-from svc_helper.agent.images.descriptions import stored_name
+from svc_helper.agent.images.descriptions import host_architecture, stored_name
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.podman import Podman
@@ -29,7 +29,6 @@ else:
     from _sha256 import sha256
 
 _TEMPORARY = "/var/tmp"  # noqa: S108  never written here: Podman keeps downloads there until the image is complete
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _LAYERS_MAX = 4096
 _SIZE_MAX = 2**53
 _MOUNTED_MAX, _MOUNTED_BY_LATER = 128, 500  # layers of one image
@@ -134,7 +133,14 @@ def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, A
     policy = f"--registries-conf={podman.home.registries_conf}"  # Podman's variable is ignored by skopeo
     login = logins.find(podman.home, image)
     options = ["--raw", *([f"--authfile={login}"] if login else [])]
-    done = commands.run(podman, call, "skopeo", policy, "inspect", *options, f"docker://{stored_name(image)}")
+    try:
+        done = commands.run(
+            podman, call, "skopeo", policy, "inspect", *options, f"docker://{stored_name(image)}"
+        )
+    except Failure as failure:
+        if failure.code == "timeout":  # skopeo itself waits for ever for what has accepted its connection
+            raise Failure("registry_timeout", "the registry did not answer in time") from None
+        raise
     if done.status == 127:  # of env, for a command that it does not find
         raise Failure("failed", "skopeo is not installed on this host")
     if done.status != 0:
@@ -156,8 +162,7 @@ def _no_manifest() -> Failure:
 
 
 def _for_this_platform(untrusted: Any) -> str:
-    machine = os.uname().machine
-    architecture = _ARCHITECTURES.get(machine, machine)
+    architecture = host_architecture()
     for row in untrusted if isinstance(untrusted, list) else []:
         platform = row.get("platform") if isinstance(row, dict) else None
         if not isinstance(platform, dict) or platform.get("os") != "linux":

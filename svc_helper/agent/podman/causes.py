@@ -14,7 +14,15 @@ import re
 # Code, message, signs in lower case; `*` in a sign is anything between.
 Row = tuple[str, str, tuple[str, ...]]
 
+# What the kernel answers to whoever asks for one namespace more, in the words of a full disk.
+_NAMESPACES: Row = (
+    "failed", "the kernel makes no more namespaces for this account (`sysctl user`: max_*_namespaces)",
+    ("create* namespace*: no space left", "creating new mount namespace*: no space left",
+     "clone: no space left", "unshare (clone_new*: no space left", "cannot clone: no space left",
+     "fork/exec /*: no space left"),
+)  # fmt: skip
 _STORE: tuple[Row, ...] = (
+    _NAMESPACES,
     ("failed", "the kernel keeps no more keys for this account (kernel.keys.maxkeys)",
      ("create keyring",)),
     ("storage_full", "there is no space left for containers and images",
@@ -140,6 +148,7 @@ _SERVICE: tuple[Row, ...] = (
      " (db.sql) it starts, and images stay",
      ("runroot is pointing to a path*not writable", "creating events dirs*/run/user/*denied")),
     _NETWORK,
+    _NAMESPACES,
 )  # fmt: skip
 # A program of the host that Podman did not find; of the image it says "not found" too, in other words.
 _PROGRAM = re.compile(
@@ -150,6 +159,10 @@ _PROGRAM = re.compile(
     r"|crun: (?:error stat'ing file|cannot stat) `/[a-z/]*/(catatonit)`: no such file"
     r'|exec: \\?"(newuidmap|newgidmap|catatonit)\\?": executable file not found'
     r"|/bin/sh: 1: exec: (podman): not found"
+)
+_ELF_AS_SCRIPT = re.compile(
+    r"^(?:[^\n:]{1,256}: ){1,2}(?:line )?1: \x7fELF|^(/[^\n:]{0,256}): \1: cannot execute binary file$",
+    re.MULTILINE,
 )
 _PAGE = re.compile(r"(statuscode: \d{3}), .*", re.DOTALL)  # what answered, as a proxy, may say anything
 _IDS_OF_AN_ACCOUNT = 65536  # as useradd gives them; larger images need a range of the administrator's
@@ -182,7 +195,12 @@ def of_service(untrusted_log: str) -> tuple[str, str]:
 
 
 def of_start(untrusted_output: str) -> tuple[str, str] | None:
-    """Code and message for the last line of a container whose command never began; None for others."""
+    """Code and message for the last lines of a container whose command never began; None for others.
+
+    What the kernel refuses to execute, catatonit gives to the image's shell, which reads the program as text.
+    """
+    if _ELF_AS_SCRIPT.search(untrusted_output):
+        return "wrong_architecture", _IMAGE_OF_OTHERS
     line = last_line(untrusted_output).lower()
     if line.startswith(("error (catatonit:", '{"msg":"exec container process')):
         return _first(_CONTAINER, line)

@@ -123,6 +123,17 @@ def test_nothing_is_replaced_unless_it_may_be(files: FileRoots) -> None:
     assert files.canary_is_whole()
 
 
+def test_where_a_directory_is(files: FileRoots) -> None:
+    (files.work / "d").mkdir()
+    (files.work / "f").write_text("")
+    (files.work / "link").symlink_to("d")
+    into = "a directory of that name exists already; a / at its end moves into it"
+    assert files.refused("fs.move", path="f", to="d", replace=False) == ("exists", f"d: {into}")
+    assert "a / at its end moves into it" in files.refused("fs.move", path="f", to="d", replace=True)[1]
+    assert "a file of that name" in files.refused("fs.move", path="f", to="link", replace=False)[1]
+    assert move(files, "f", "d/f")[0] == "f"
+
+
 def test_a_directory_is_replaced_by_an_empty_ones_place_only(files: FileRoots) -> None:
     for name in ("a", "full/x", "empty"):
         (files.work / name).mkdir(parents=True)

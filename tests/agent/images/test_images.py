@@ -58,6 +58,7 @@ def test_look_and_list(agent: Agent, image: str, absent: str) -> None:
         "digest": None,
         "size_bytes": None,
         "user": None,
+        "platform": None,
     }
     row = next(row for row in agent.call("image.list").data["images"] if image in row["names"])
     assert (row["image_id"], row["digest"]) == (found["image_id"], found["digest"])

@@ -126,6 +126,20 @@ def layer(number: int, size: int) -> dict[str, object]:
 GOOD = {"config": {"digest": "sha256:c", "size": 10}, "layers": [layer(1, 100), layer(2, 50)]}
 
 
+def test_a_registry_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """skopeo waits for ever for whoever has accepted its connection; the call's own time ends it."""
+
+    def wait(*_: object) -> Done:
+        raise Failure("timeout", "the operation timed out")
+
+    monkeypatch.setattr(preflight.commands, "run", wait)
+    monkeypatch.setattr(preflight.logins, "find", lambda *_: "")
+    podman: Any = SimpleNamespace(home=SimpleNamespace(registries_conf="/x"))
+    with pytest.raises(Failure, match="the registry did not answer in time") as refused:
+        preflight.read(podman, cast(Any, None), "quay.io/a/b:1")
+    assert refused.value.code == "registry_timeout"
+
+
 def test_without_skopeo(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setattr(preflight.commands, "run", lambda *_: Done(127, b"", b"env: 'skopeo': No such file"))
     nothing = dict.fromkeys(("registries_conf", "registries", "runtime", "home", "user"), f"{tmp_path}/x")

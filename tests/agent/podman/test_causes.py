@@ -105,6 +105,13 @@ CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
          "network_programs_missing"),
         ('could not find "netavark" in one of [/usr/libexec/podman /usr/lib/podman].',
          "network_programs_missing"),
+        # of kernels whose user.max_*_namespaces are reached
+        (f"creating network namespace for container {CONTAINER}: failed to create namespace: no space left on"
+         " device", "failed"),
+        ("failed to start slirp4netns process: fork/exec /usr/bin/slirp4netns: no space left on device",
+         "failed"),
+        ("crun: clone: No space left on device: OCI runtime error", "failed"),
+        ("crun: unshare (CLONE_NEWCGROUP): No space left on device: OCI runtime error", "failed"),
         # of kernels whose limit of keys is reached
         ("crun: create keyring `9779dfc4`: Disk quota exceeded: OCI runtime error", "failed"),
         # of a host that lacks a program of Podman's
@@ -237,6 +244,12 @@ def test_an_image_may_be_named_after_a_cause(image: str) -> None:
          "command_not_found"),
         ("of a run before\nERROR (catatonit:2): failed to exec pid1: Exec format error\n\n",
          "wrong_architecture"),
+        # of the shells to which catatonit gives what the kernel does not execute: busybox, dash, bash
+        ("/arm: line 1: \x7fELF\x02\x01\x01\x03: not found\n/arm: line 2: syntax error: unexpected \"(\"\n",
+         "wrong_architecture"),
+        ("/arm: 1: \x7fELF\x02\x01\x01: not found\n", "wrong_architecture"),
+        ("/arm: /arm: cannot execute binary file\n", "wrong_architecture"),
+        ("sh: /work/x: /work/y: cannot execute binary file\n", None),
         ("cp: permission denied: no such file or directory\n", None),
         ("ERROR (catatonit:2): failed to exec pid1: Permission denied\nits own last line\n", None),
         ("", None),

@@ -13,6 +13,7 @@ from svc.db.connect import database
 from svc.domain import image_users
 from svc.domain.images import images
 from svc.domain.images import records as image_records
+from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import templates
 from svc.domain.workspaces import workspaces
@@ -137,3 +138,33 @@ def test_a_hostile_name_is_left_out(name: str) -> None:
 def test_numbers_that_no_template_can_have(uid: int) -> None:
     kept = json.loads(image_users.of({"user": {"name": "far", "uid": uid, "gid": 5}}) or "")
     assert kept == {"name": "far", "uid": None, "gid": None}
+
+
+FOREIGN = {
+    "code": "wrong_architecture",
+    "message": "this image is for linux/arm64, which this host does not execute: its programs may not start",
+    "hint": "svc template get mine",
+}
+
+
+@pytest.mark.parametrize("user", [None, JOVYAN])
+def test_an_image_for_another_platform(ada: Caller, far: FarEnd, own: str, user: Any) -> None:
+    """A registry has one without a list of platforms: its pull succeeds, and says so."""
+    has_user(far, user)
+    far.answers["image.inspect"]["platform"] = "linux/arm64"
+    record = workspaces.create(ada, {"template": own, "name": "lab"})
+    codes = ["image_user"] * (user is not None) + ["wrong_architecture"]
+    assert [one["code"] for one in record["warnings"]] == codes
+    assert record["warnings"][-1] == FOREIGN
+    assert image_records.warnings(ada, IMAGE, own)[-1] == FOREIGN
+    image = {"names": [IMAGE], "image_id": "x", "digest": DIGEST, "size_bytes": 1000}
+    far.answers["image.list"] = {"images": [image]}
+    (listed,) = images.page_of(ada, Page())["items"]  # which says nothing of platforms
+    assert listed["warnings"][-1] == FOREIGN
+    has_user(far, user)  # pulled again, for this host
+    assert "wrong_architecture" not in {one["code"] for one in images.of_template(ada, own)["warnings"]}
+
+
+@pytest.mark.parametrize("platform", ["", "linux/arm64'; --", "linux"])
+def test_a_platform_that_is_none_is_not_kept(platform: str) -> None:
+    assert image_users.of({"user": None, "platform": platform}) is None

@@ -285,6 +285,15 @@ def test_a_move_onto_something(service: Service, svc: Svc) -> None:
     assert svc("fs", "mv", "work/a", "work/b").err.endswith("hint: svc fs mv work/a work/b --force\n")
 
 
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_move_onto_a_directory(service: Service, svc: Svc, force: list[str]) -> None:
+    """Whoever knows mv means into it: the hint is the command that does that."""
+    message = "d: a directory of that name exists already; a / at its end moves into it"
+    service.refuse("POST /api/fs/work/move?path=a", 409, "file_exists", message)
+    refused = svc("fs", "mv", "work/a", "work/d", *force)
+    assert (refused.code, refused.err) == (1, f"svc: {message}\nhint: svc fs mv work/a work/d/\n")
+
+
 def test_a_move_between_roots(service: Service, svc: Svc) -> None:
     outcome = svc("fs", "mv", "work/a", "data/")
     assert (outcome.code, service.sent) == (2, [])

@@ -129,6 +129,15 @@ def test_create_whose_answer_is_lost_twice_says_failed(
     assert wakes
 
 
+def test_a_stop_on_a_full_disk_says_what_makes_room(ada: Caller, far: FarEnd, template: str) -> None:
+    """Podman writes its records at a stop too."""
+    make_workspace(ada.user_id, template, status="running", container_id="c" * 64)
+    far.answers["ctr.stop"] = "storage_full"
+    with pytest.raises(errors.StorageFull) as refused:
+        workspaces.stop(ada, "lab")
+    assert refused.value.hint == "svc image prune"
+
+
 def test_names_are_unique_per_owner(ada: Caller, bob: Caller, template: str) -> None:
     make_template(bob.user_id, "bobs")
     workspaces.create(ada, {"name": "lab", "template": "base"})
