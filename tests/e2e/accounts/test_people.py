@@ -90,12 +90,14 @@ def test_an_account_is_edited(service: Service, admin: Call, pia: Call) -> None:
     assert (listed["lab"]["users"], listed["lab"]["max_memory_bytes"]) == (1, 1 << 30)
     assert must(pia("ws", "capacity", "--json")).json()["quota"]["name"] == "lab"
     used = admin("quota", "delete", "lab", "--yes")
-    assert said(used) == (
-        1,
-        f"svc: the quota lab is in use by {NAME}\nhint: sudo svc admin edit-user NAME --quota default\n",
+    named = f"--db {service.env['SVC_DB']}"  # no settings file has it
+    assert said(used)[0] == 1
+    assert said(used)[1] == (
+        f"svc: the quota lab is in use by {NAME}\n"
+        f"hint: sudo svc admin edit-user NAME --quota default {named}\n"
     )
     unknown = admin("edit-user", NAME, "--quota", "none")
-    assert said(unknown) == (1, "svc: there is no quota none\nhint: sudo svc admin quota list\n")
+    assert said(unknown) == (1, f"svc: there is no quota none\nhint: sudo svc admin quota list {named}\n")
     must(admin("edit-user", NAME, "--quota", "default"))
     assert must(admin("quota", "delete", "lab", "--yes")).out == "the quota lab is deleted\n"
 
@@ -107,7 +109,9 @@ def test_an_account_is_edited(service: Service, admin: Call, pia: Call) -> None:
     for option in ("--disable", "--no-superuser"):
         last = admin("edit-user", NAME, option)
         assert said(last)[0] == 1 and "is the last administrator besides root" in last.err
-        assert last.err.endswith(f"hint: sudo svc admin edit-user {NAME} {option} --last-administrator\n")
+        assert last.err.endswith(
+            f"hint: sudo svc admin edit-user {NAME} {option} --last-administrator {named}\n"
+        )
     assert admin("delete-user", NAME, "--yes").code == 1
     must(admin("edit-user", NAME, "--no-superuser", "--last-administrator"))
     assert pia("api", "GET", "/api/users").code == 1
@@ -192,8 +196,8 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
     [[old_id]] = in_database(service.env, "SELECT id FROM users WHERE name = ?", NAME)
     home = Path(f"~{NAME}").expanduser()
 
-    asked = admin("delete-user", NAME)
-    assert asked.code == 1 and f"hint: sudo svc admin delete-user {NAME} --yes\n" in asked.err
+    asked, named = admin("delete-user", NAME), f"--db {service.env['SVC_DB']}"
+    assert asked.code == 1 and f"hint: sudo svc admin delete-user {NAME} {named} --yes\n" in asked.err
     for line in ("1 workspace (1 running), with the containers", "1 image", "1 private template", "1 token"):
         assert f"  {line}" in asked.out
     assert f"the Linux account {NAME} with {home}" in asked.out
@@ -207,8 +211,8 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
     failed = admin("delete-user", NAME, "--yes")
     assert failed.code == 1 and f"containers of {NAME} could not be removed" in failed.err
     again = f"sudo svc admin delete-user {NAME}"
-    assert failed.err.endswith(f"hint: fix that, or add --leave-storage, then run: {again} --yes\n")
-    assert [found["remedy"] for found in findings(admin)] == [again]
+    assert failed.err.endswith(f"hint: fix that, or add --leave-storage, then run: {again} --yes {named}\n")
+    assert [found["remedy"] for found in findings(admin)] == [f"{again} {named}"]
     assert "is being deleted" in pia("whoami").err
     storage.write_text(valid)
 
@@ -252,7 +256,8 @@ def test_an_account_is_deleted_after_its_linux_account(
         subprocess.run(["userdel", NAME], check=True, capture_output=True)
         try:
             before = findings(admin)
-            assert {found["remedy"] for found in before} == {f"sudo svc admin delete-user {NAME}"}
+            remedy = f"sudo svc admin delete-user {NAME} --db {service.env['SVC_DB']}"
+            assert {found["remedy"] for found in before} == {remedy}
             gone = must(admin("delete-user", NAME, "--yes"))
             assert f"the files of the former Linux account {NAME}: {home}\n" in gone.out
             assert "sudo find / -xdev -nouser" in gone.err
