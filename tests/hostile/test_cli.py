@@ -187,7 +187,7 @@ def trapped(place: Path) -> Iterator[tuple[dict[str, str], Path, Path]]:
     for name in ("python3", "sh", "setpriv", "podman", "useradd", "loginctl", "busctl", "env"):
         (traps / name).write_text(f"#!/bin/sh\necho sprung >>{mark}\n")
         (traps / name).chmod(0o755)
-    site = traps / ".local/lib/python3.11/site-packages"
+    site = traps / f".local/lib/{Path(os.path.realpath('/usr/bin/python3')).name}/site-packages"
     site.mkdir(parents=True)
     (site / "usercustomize.py").write_text(TRAP.format(mark=mark))
     (site / "evil.pth").write_text(f"import os; open({str(mark)!r}, 'a')\n")

@@ -20,7 +20,8 @@ from e2e.registries import Shelf
 
 LOCK = Path(__file__).with_name("jupyterlab.lock")
 CACHE = Path("/var/cache/svc-tests")
-PROGRAM, LIBRARY = "/usr/bin/python3.11", "/usr/lib/python3.11"
+PROGRAM = os.path.realpath("/usr/bin/python3")
+LIBRARY = f"/usr/lib/{os.path.basename(PROGRAM)}"
 LEFT_OUT = {"__pycache__", "test", "idlelib", "turtledemo", "lib2to3", "dist-packages", "EXTERNALLY-MANAGED"}
 LIBRARIES = f"/lib/{sysconfig.get_config_var('MULTIARCH')}"
 MANYLINUX = "stdc++.so.6 gcc_s.so.1 pthread.so.0 rt.so.1 dl.so.2 util.so.1 m.so.6"  # which wheels may need
