@@ -192,7 +192,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(service: Service, svc: Ca
         assert item is not None
         assert (item["status"], item["uid"]) == ("PROVISIONING_INCOMPLETE", None)
         assert item["left_to_do"] == PLACES[place]
-        assert item["next_command"] == f"sudo svc admin create-user {NAME}"
+        assert item["next_command"] == f"sudo svc admin create-user {NAME} --db {service.env['SVC_DB']}"
     if os.path.isdir(f"/home/{NAME}"):
         said = svc(NAME, "whoami")
         assert said.code == 3
@@ -323,7 +323,7 @@ def refusal(service: Service, **settings: str) -> list[str]:
 
 def test_a_failure_is_its_message_and_the_way_on(service: Service, svc: Call) -> None:
     """Nothing else is on standard error: no line of a log, whichever step fails."""
-    again = f"hint: fix that, then run: sudo svc admin create-user {NAME}"
+    again = f"hint: fix that, then run: sudo svc admin create-user {NAME} --db {service.env['SVC_DB']}"
     assert refusal(service, SVC_STATE_DIR="/nowhere") == [
         "svc: enrolment list: /nowhere/enrolled.lock: No such file or directory", again
     ]  # fmt: skip
