@@ -146,6 +146,7 @@ def test_a_build_and_its_progress(builder: Builder, user: User) -> None:
         "digest": image["Digest"],
         "size_bytes": answer.data["size_bytes"],
         "user": None,
+        "platform": None,
     }
     assert builder.agent.call("image.inspect", image=REF).data == {"present": True} | answer.data
     ran = user.podman("run", "--rm", "--pull=never", REF, "sh", "-c", "/files/run_x; cat /files/plain /made")
