@@ -99,10 +99,11 @@ def test_the_server_exits_with_the_reason(
 
 def test_a_database_that_is_spoiled_later(service: Service, database: Path, alice: Call) -> None:
     service.start()
+    (worker,) = until(lambda: [one for one in service.members() if one.status["Name"] == "svc-worker"])
     for one in database.parent.glob("svc.db-*"):
         one.unlink()
     garbage(database)
-    os.kill(service.named("svc-worker").pid, signal.SIGKILL)
+    os.kill(worker.pid, signal.SIGKILL)
     supervisor = service.supervisor
     assert supervisor is not None
     until(lambda: supervisor.poll() is not None, 20)
