@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -133,7 +134,8 @@ def test_a_connection_that_breaks(browser: Driver, canned: Canned, terminals: Te
     assert viewer.query["ticket"] == "svc_tkt_again"
     canned.refuse("POST /api/tickets", 503, "unavailable", "stopping", retryable=True)
 
-    def ask() -> bool:  # what terminal it is
+    def ask() -> bool:  # what terminal it is, after a pause by which the page knows that the replay has ended
+        time.sleep(0.2)
         viewer.show(b"\x1b[c")
         return viewer.typed.startswith(b"\x1b[?")
 
