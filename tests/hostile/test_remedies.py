@@ -252,7 +252,7 @@ def test_the_server_says_what_is_wrong_with_its_secret_once(broken: Broken, how:
     broken.plant(how, "secret.key")
     ended = broken.call("server")
     assert (ended.code, why in ended.err) == (1, True), ended.err
-    assert hint_of(ended) == "sudo svc admin doctor --repair"
+    assert hint_of(ended) == f"sudo svc admin doctor --repair --db {DATA / 'svc.db'}"
 
 
 def test_a_hint_of_the_services_account_is_no_command(broken: Broken) -> None:

@@ -146,7 +146,8 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
 def show_ready(settings: Settings, name: str, sentence: str) -> int:
     """Print the sentence, and what keeps the account or its Podman from use; then the exit code is 1.
 
-    Podman itself is not started, whose pause process would stay: the doctor's checks know the causes.
+    Podman itself is not started, whose pause process would stay: the doctor's check knows the causes. A
+    stranger's file in place of its locks is none, since the service mends that at the first use.
     """
     from svc.admin.checks import accounts
     from svc.admin.doctor import host_of, run
@@ -158,7 +159,7 @@ def show_ready(settings: Settings, name: str, sentence: str) -> int:
         return 1
     host = host_of(settings)
     host.enrolled = [entry for entry in host.enrolled if entry.name == name]
-    found = [each for each in run((accounts.storage, accounts.podman_locks), host) if each.level == "fail"]
+    found = [each for each in run((accounts.storage,), host) if each.level == "fail"]
     print(f"{sentence}, but Podman does not start" if found else sentence)
     for finding in found:
         output.note(finding.found)
