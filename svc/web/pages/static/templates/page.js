@@ -1,9 +1,11 @@
 // What the screens of templates have in common: places that stand still, and buttons.
 import { element, find, findAll } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
+import { isUnderHand } from '../shared/still.js';
 
 // Put content into a place, unless it is the same: a menu stays open, the focus where it is.
 export function putIn(place, ...content) {
+  if (isUnderHand(place, () => putIn(place, ...content))) return;
   const next = place.cloneNode(false);
   next.append(...content.flat().filter(Boolean));
   const open = findAll('details[open]', place).map(menu => menu.dataset.key);

@@ -75,13 +75,13 @@ function fetchStep(known, act, isPlain) {
   const own = image?.status === 'failed' && verb === 'pull' && template.source.has_dockerfile ? pressable('Build it instead', { kind: 'sm', cmd: commands.build, key: 'build', run: act.build }) : null;
   const failed = image?.status === 'failed' ? image.error || operation?.error?.message || 'it failed' : '';
   if (failed) return { kind: 'bad', title, detail: failed, button: [button, own].filter(Boolean) };
-  const detail = [checkedWords(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(Boolean).join('; ');
+  const detail = [checkedWords(known), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(Boolean).join('; ');
   return { kind: checked && !checked.fits ? 'bad' : '', title, detail, button };
 }
 
-// What it would download, said before it begins.
-function checkedWords(checked) {
-  if (!checked) return '';
+// What it would download, said before it begins; its line stands there before the answer, so that no button moves.
+function checkedWords({ checked, isChecking }) {
+  if (!checked) return isChecking ? 'asking what there is to load' : '';
   if (!checked.fits) return checked.message ?? 'it does not fit';
   return checked.download_bytes ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free` : 'nothing to load';
 }
