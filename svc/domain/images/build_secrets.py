@@ -26,7 +26,7 @@ _ENDED = """SELECT s.operation_id, s.owner_id
 class Left(NamedTuple):
     """A build that has ended and whose secrets are not removed yet."""
 
-    operation_id: str
+    id: str  # of its operation
     owner_id: int
 
 

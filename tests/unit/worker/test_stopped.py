@@ -45,7 +45,7 @@ def left(owner: int, name: str = "job", **columns: Any) -> str:
 
 def pass_once(watch: StoppedWatch) -> None:
     watch.begin()
-    until(lambda: not watch.deleting)
+    until(lambda: not watch.busy)
 
 
 def until(fact: Callable[[], object]) -> None:
@@ -122,7 +122,7 @@ def test_an_agent_that_says_nothing_keeps_no_others_waiting(
     until(lambda: "mine" not in names())
     watch.begin()
     silent.set()
-    until(lambda: not watch.deleting)
+    until(lambda: not watch.busy)
     assert names() == ["job1", "job2"]
     assert [call.user for call in far.calls if call.verb.name == "ctr.remove"].count("ada") == 1
     pass_once(watch)

@@ -101,9 +101,9 @@ def test_the_worker_forgets_what_was_cancelled_in_the_queue(
     worker.answers["image.secrets"] = "unavailable"
     watch.begin()
     wait_for(lambda: worker.calls)
-    assert [one.operation_id for one in build_secrets.ended()] == [operation["id"]]
+    assert [one.id for one in build_secrets.ended()] == [operation["id"]]
     worker.answers["image.secrets"] = {}
-    wait_for(lambda: not watch.removing)
+    wait_for(lambda: not watch.busy)
     watch.not_before.clear()
     watch.begin()
     wait_for(lambda: not build_secrets.ended())
@@ -126,9 +126,9 @@ def test_an_agent_that_says_nothing_is_asked_by_one_thread(ada: Caller, worker: 
         wait_for(lambda: worker.calls)
         assert threading.active_count() <= before + 2
     silent.set()
-    wait_for(lambda: not watch.removing)
+    wait_for(lambda: not watch.busy)
     watch.begin()
-    assert not watch.removing
+    assert not watch.busy
     assert len(worker.calls) == 1
 
 
