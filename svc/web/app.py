@@ -30,6 +30,7 @@ from svc.web.gunicorn_worker import connection
 from svc.web.pages import policy
 from svc.web.pages import routes as pages
 from svc.web.streaming import websocket
+from svc.web.warming import Warming
 
 METHOD_MAX = 20  # characters in a line of the log
 STRANGERS_A_SECOND = 20  # lines about requests without a caller
@@ -60,7 +61,7 @@ def begin(
     configuration.configure(settings, read_secret(settings.secret_file), ephemeral)
     if wake is not None:
         operations.wake = wake
-    app.extensions["svc"]["helper"] = helper
+    app.extensions["svc"] |= {"helper": helper, "warming": Warming()}
 
 
 def build(settings: Settings, helper: Helper | None, *, listener: str, dev: bool) -> Flask:
@@ -174,6 +175,8 @@ def _finish(dev: bool, logs_requests: bool, strangers: Counted, response: Respon
         response.headers["Strict-Transport-Security"] = f"max-age={HSTS_S}"
     if logs_requests:
         _log_request(strangers, response)
+    if g.listener == access.UNIX and g.caller and (warming := current_app.extensions["svc"].get("warming")):
+        response.call_on_close(partial(warming.begin, g.caller, connection(request.environ)))
     return response
 
 

@@ -43,7 +43,7 @@ from bench import (
 )
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
-from e2e.installation import SVC, Process, processes_of
+from e2e.installation import SVC, Process, processes_of, until
 
 
 def commands(shell: Shell) -> Iterator[Row]:
@@ -58,9 +58,9 @@ def commands(shell: Shell) -> Iterator[Row]:
         yield pair("ws list | docker --version", listing, shell.side("docker", "--version"), reach=1.0)
 
 
-def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
+def lifecycle(shell: Shell, set_up: Stage) -> Iterator[Row]:
     """Start, stop, exec and logs of one workspace against a container made alike."""
-    svc, other = str(SVC), "bench-other"
+    svc, other, image = str(SVC), "bench-other", f"{set_up.registry}/{IMAGE}"
     create = ["podman", "create", "--name", other, "--init", "--interactive", "--pull=never", image]
     shell(*create)
     start, stop = (svc, "ws", "start", "bench"), (svc, "ws", "stop", "bench")
@@ -73,6 +73,12 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
         ours_down()
         cold()
 
+    def cold_looked() -> None:  # a new listener has not brought this user's agent up yet
+        cold_stopped()
+        os.kill(set_up.service.named("svc-unix").pid, signal.SIGKILL)
+        until(set_up.service.answers, 15)
+        shell(svc, "ws", "list")
+
     def new_agent() -> None:  # warm, and has not looked at the workspace yet
         cold()
         shell(*run)
@@ -81,6 +87,8 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
                shell.side(*p_start, before=theirs_down), bar=1.0, reach=0.6)  # fmt: skip
     yield pair("ws start, cold | podman start", shell.side(*start, before=cold_stopped),
                shell.side(*p_start, before=theirs_down), bar=1.3, reach=1.0, rounds=8)  # fmt: skip
+    yield pair("ws start, cold, after ws list | podman start", shell.side(*start, before=cold_looked),
+               shell.side(*p_start, before=theirs_down), bar=1.0, rounds=8)  # fmt: skip
     yield pair("ws stop, warm | podman stop", shell.side(*stop, before=ours_up),
                shell.side(*p_stop, before=theirs_up), bar=1.0)  # fmt: skip
     ours_up(), theirs_up()
@@ -193,7 +201,7 @@ def parts_of(shell: Shell, set_up: Stage) -> dict[str, Callable[[], Iterator[Row
     return {
         "commands": lambda: commands(shell),
         "tabs": lambda: tabs.rows(shell),
-        "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
+        "lifecycle": lambda: lifecycle(shell, set_up),
         "images": lambda: images(shell, set_up),
         "ports": lambda: ports.rows(shell, set_up),
         "terminals": lambda: terminals.rows(shell, set_up, end_agent),

@@ -249,6 +249,9 @@ class Peer:
     def fileno(self) -> int:
         return self.left.fileno()
 
+    def dup(self) -> socket.socket:
+        return self.left.dup()
+
     def close(self) -> None:
         self.left.close()
         self.right.close()
