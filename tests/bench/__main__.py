@@ -44,6 +44,7 @@ from bench import (
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
 from e2e.installation import SVC, Process, processes_of, until
+from e2e.installation import run as run_as
 
 
 def commands(shell: Shell) -> Iterator[Row]:
@@ -77,6 +78,7 @@ def lifecycle(shell: Shell, set_up: Stage) -> Iterator[Row]:
         cold_stopped()
         os.kill(set_up.service.named("svc-unix").pid, signal.SIGKILL)
         until(set_up.service.answers, 15)
+        run_as("root", "ws", "start", "none", env=set_up.env)  # the listener has loaded what a start needs
         shell(svc, "ws", "list")
 
     def new_agent() -> None:  # warm, and has not looked at the workspace yet
