@@ -14,7 +14,7 @@ import termios
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,24 @@ class Helper:
         frame = self._ask(verb, user, args, **options)
         self.discard(user, frame.fds)
         return data_of(frame, verb, self.pair)
+
+    def call_later(
+        self, verb: str, user: str, args: dict[str, Any], *, rid: str, peer: socket.socket | None
+    ) -> ExitStack:
+        """Send one call now, while the caller's connection is open; closing the stack waits for its end.
+
+        In any thread, and without its data: a failure raises the classes of svc.errors there.
+        """
+        with ExitStack() as held:
+            conversation = held.enter_context(self._conversation(verb, user, args, rid, peer))
+
+            def wait() -> None:
+                frame = conversation.wait_for_reply(None, None, None)
+                self.discard(user, frame.fds)
+                data_of(frame, verb, self.pair)
+
+            held.callback(wait)
+            return held.pop_all()
 
     def call_fd(
         self, verb: str, user: str, args: dict[str, Any], **options: Any

@@ -176,7 +176,7 @@ def _finish(dev: bool, logs_requests: bool, strangers: Counted, response: Respon
     if logs_requests:
         _log_request(strangers, response)
     if g.listener == access.UNIX and g.caller and (warming := current_app.extensions["svc"].get("warming")):
-        response.call_on_close(partial(warming.begin, g.caller, connection(request.environ)))
+        response.call_on_close(partial(warming.begin, g.caller))
     return response
 
 

@@ -5,15 +5,14 @@ Whatever it asks: people type `svc ws list` before `svc ws start`, which then fi
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 
 import peewee
 
-from svc.db.connect import close_database, database
+from svc.db.connect import database
 from svc.domain.principal import Caller
 from svc.errors import SvcError
 
@@ -34,31 +33,39 @@ class Warming:
         self.slots = threading.BoundedSemaphore(AT_ONCE)
         self.asked: dict[int, float] = {}  # by the user's id
 
-    def begin(self, caller: Caller, peer: socket.socket) -> threading.Thread | None:
-        """Ask the caller's agent about a workspace in a thread of its own, if nobody did within AGAIN_S.
+    def begin(self, caller: Caller) -> None:
+        """Ask the caller's agent about a workspace, if nobody did within AGAIN_S; a thread waits for its reply.
 
-        Nothing is asked for users without a workspace, nor beside AT_ONCE others: it only saves time.
+        Nothing is asked for users without a workspace, nor beside AT_ONCE others: it only saves time, and
+        whoever needs the agent is told what is wrong with it.
         """
         with self.lock:
             is_due = CLOCK() - self.asked.get(caller.user_id, -AGAIN_S) >= AGAIN_S
             if not is_due or not self.slots.acquire(blocking=False):
-                return None
+                return
             self.asked[caller.user_id] = CLOCK()
-        try:
-            thread = threading.Thread(target=self._ask, args=(caller, peer.dup()), daemon=True)
-            thread.start()
-        except (OSError, RuntimeError):  # no descriptor or no thread is left
-            self.slots.release()
-            return None
-        return thread
-
-    def _ask(self, caller: Caller, peer: socket.socket) -> None:
-        try:
-            with peer, contextlib.suppress(SvcError, peewee.DatabaseError):  # whoever needs the agent is told
+        with ExitStack() as held:
+            held.callback(self.slots.release)
+            with suppress(SvcError, peewee.DatabaseError, OSError):
                 row = database.execute_sql(_LAST, (caller.user_id,)).fetchone()
                 if row is not None:
-                    rid = f"warm-{caller.rid}"
-                    caller.helper.call("ctr.inspect", caller.name, {"id": row[0]}, rid=rid, peer=peer)
-        finally:
-            self.slots.release()
-            close_database()
+                    # Now: the connection is the caller's proof, and a copy of it would keep the client waiting.
+                    held.enter_context(
+                        caller.helper.call_later(
+                            "ctr.inspect",
+                            caller.name,
+                            {"id": row[0]},
+                            rid=f"warm-{caller.rid}",
+                            peer=caller.peer,
+                        )
+                    )
+            later = held.pop_all()
+        try:
+            threading.Thread(target=_wait, args=(later,), daemon=True).start()
+        except RuntimeError:  # there is no room for a thread
+            _wait(later)
+
+
+def _wait(later: ExitStack) -> None:
+    with suppress(SvcError):
+        later.close()

@@ -249,9 +249,6 @@ class Peer:
     def fileno(self) -> int:
         return self.left.fileno()
 
-    def dup(self) -> socket.socket:
-        return self.left.dup()
-
     def close(self) -> None:
         self.left.close()
         self.right.close()

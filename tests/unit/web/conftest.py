@@ -39,6 +39,9 @@ class Relay:
     def call(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.call(*call, **options)
 
+    def call_later(self, *call: Any, **options: Any) -> Any:
+        return self.far.helper.call_later(*call, **options)
+
     def transfer(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.transfer(*call, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database
 from svc.domain.accounts import users
+from svc.domain.principal import Caller
 from svc.web import warming
 from svc.web.warming import AGAIN_S, AT_ONCE, Warming
 
@@ -76,6 +78,24 @@ def test_a_silent_agent_keeps_nobody_waiting(listeners: Any, lab: str, warm: War
         assert ask(listeners, who, "GET", "/api/workspaces") == 200
     listeners.far.let_go()
     until(lambda: idle(warm))
+
+
+def test_a_client_that_reads_to_the_end_does_not_wait_for_the_agent(
+    listeners: Any, lab: str, people: dict[str, Any]
+) -> None:
+    """Its connection is the proof of the call, and is closed when its response is sent."""
+    far = listeners.far
+    far.answers["ctr.inspect"] = lambda _call: far.hold()
+    ours, theirs = socket.socketpair()
+    ada = people["ada"]
+    with theirs:
+        with ours:
+            caller = Caller("peer", ada.id, "ada", 2001, False, "req-1", "", far.helper, peer=ours)
+            Warming().begin(caller)
+        until(far.asked)
+        theirs.settimeout(10)
+        assert theirs.recv(1) == b""
+    far.let_go()
 
 
 def test_an_agent_that_cannot_start_is_no_error_of_the_request(

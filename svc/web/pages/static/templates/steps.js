@@ -23,7 +23,7 @@ export function restOf(known) {
   return (isBuilt(template) && !template.source.local_only ? [...fetched, ...enabled] : [...enabled, ...fetched]).join(' && ');
 }
 
-// `known`: template, image, operation (the newest build or pull), checked (what it would download), reference,
+// `known`: template, image, operation (the newest build or pull), checked (what it would download; undefined while asked), reference,
 // session. `act`: build, pull, enable, cancel; `isPlain` while another button of the page is the primary one.
 export function stepsPanel(known, act, { isPlain = false, title = 'Until it can be used', buttons = null } = {}) {
   const { template } = known;
@@ -75,13 +75,13 @@ function fetchStep(known, act, isPlain) {
   const own = image?.status === 'failed' && verb === 'pull' && template.source.has_dockerfile ? pressable('Build it instead', { kind: 'sm', cmd: commands.build, key: 'build', run: act.build }) : null;
   const failed = image?.status === 'failed' ? image.error || operation?.error?.message || 'it failed' : '';
   if (failed) return { kind: 'bad', title, detail: failed, button: [button, own].filter(Boolean) };
-  const detail = [checkedWords(known), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(Boolean).join('; ');
+  const detail = [checkedWords(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(Boolean).join('; ');
   return { kind: checked && !checked.fits ? 'bad' : '', title, detail, button };
 }
 
 // What it would download, said before it begins; its line stands there before the answer, so that no button moves.
-function checkedWords({ checked, isChecking }) {
-  if (!checked) return isChecking ? 'asking what there is to load' : '';
+function checkedWords(checked) {
+  if (!checked) return checked === null ? '' : 'checking';
   if (!checked.fits) return checked.message ?? 'it does not fit';
   return checked.download_bytes ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free` : 'nothing to load';
 }

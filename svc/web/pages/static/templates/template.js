@@ -13,7 +13,7 @@ import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
-const known = { template: null, tag: null, image: null, operation: null, revisions: [], dockerfile: null, checked: null, checkedFor: '', isChecking: false, origin: null, reference: asked, session: null, difference: null };
+const known = { template: null, tag: null, image: null, operation: null, revisions: [], dockerfile: null, checked: null, checkedFor: '', origin: null, reference: asked, session: null, difference: null };
 const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null, isLeaving: false };
 
 const menuDeeds = () => import('./menu_deeds.js');
@@ -44,13 +44,13 @@ async function readText(template, options) {
 async function readChecked() {
   const { template, image } = known, key = `${template.id} ${template.revision} ${image?.status}`;
   if (image?.status === 'ready' || known.operation?.status === 'running' || (template.status === 'disabled' && !isBuilt(template)) || known.checkedFor === key) return;
-  Object.assign(known, { checkedFor: key, checked: null, isChecking: true });
+  known.checkedFor = key;
+  known.checked = undefined;
   try {
     known.checked = await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, { background: true });
   } catch {
     known.checked = null; // the pull or build itself says why
   }
-  known.isChecking = false;
   showNow();
 }
 
