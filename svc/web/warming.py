@@ -34,10 +34,10 @@ class Warming:
         self.asked: dict[int, float] = {}  # by the user's id
 
     def begin(self, caller: Caller) -> None:
-        """Ask the caller's agent about a workspace, if nobody did within AGAIN_S; a thread waits for its reply.
+        """Ask the caller's agent about a workspace, unless that was done within AGAIN_S.
 
-        Nothing is asked for users without a workspace, nor beside AT_ONCE others: it only saves time, and
-        whoever needs the agent is told what is wrong with it.
+        A thread waits for its reply. Nothing is asked for users without a workspace, nor beside AT_ONCE
+        others: it only saves time, and whoever needs the agent is told what is wrong with it.
         """
         with self.lock:
             is_due = CLOCK() - self.asked.get(caller.user_id, -AGAIN_S) >= AGAIN_S
@@ -49,7 +49,7 @@ class Warming:
             with suppress(SvcError, peewee.DatabaseError, OSError):
                 row = database.execute_sql(_LAST, (caller.user_id,)).fetchone()
                 if row is not None:
-                    # Now: the connection is the caller's proof, and a copy of it would keep the client waiting.
+                    # Sent now, with the connection as proof: a copy of it would keep the client waiting.
                     held.enter_context(
                         caller.helper.call_later(
                             "ctr.inspect",
