@@ -15,7 +15,7 @@ from unit.forking import PR_SET_NO_NEW_PRIVS, forked
 from svc.app import Parent, Role
 from svc.db.accounts import Accounts
 from svc.errors import HostRefused
-from svc.server import restart
+from svc.server import confinement, restart
 from svc.server.heartbeat import Heartbeat
 from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING
 from svc.server.supervisor import Supervisor
@@ -35,6 +35,7 @@ def end_of_parent(work: Callable[[Heartbeat], None]) -> int:
         if os.getuid() == 0:
             os.setresgid(64001, 64001, 64001)
             os.setresuid(64001, 64001, 64001)
+            confinement._drop_capabilities()  # a container's root may have inheritable ones
         assert ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
         uid, starts = os.getuid(), 0
         beats = [Heartbeat(), Heartbeat()]

@@ -28,6 +28,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     created = tmp_path / "bin"
     created.mkdir()
     monkeypatch.setattr(prerequisites, "PATH", str(created))
+    of_programs = os.statvfs("/usr/bin")  # the directories of tests may be mounted nosuid
+    monkeypatch.setattr(prerequisites.os, "statvfs", lambda _path: of_programs)
     for name in prerequisites.PACKAGES:
         (created / name).touch()
         (created / name).chmod(0o4755 if name.startswith("new") else 0o755)

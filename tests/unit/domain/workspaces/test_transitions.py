@@ -158,7 +158,11 @@ def test_a_start_that_was_settled_meanwhile_ends_what_it_started(ada: Caller, fa
     assert workspaces.get(ada, "lab")["status_reason"] == "start_timeout"
 
 
-def test_a_start_that_the_worker_saw_first_is_one(ada: Caller, far: FarEnd, lab: str) -> None:
+def test_a_start_that_the_worker_saw_first_is_one(
+    ada: Caller, far: FarEnd, lab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc.domain.workspaces.missing_limits.SYSTEMD", "/nowhere")
+
     def seen(_call: Any) -> dict[str, Any]:
         present = states.of_id(lab)
         assert present is not None
