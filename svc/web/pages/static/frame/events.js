@@ -80,7 +80,7 @@ export function stateOfStream() { return state; }
 
 // Read until it breaks; then wait until the service answers again.
 async function readOn() {
-  let name = state.name;
+  let name;
   try {
     await readStream();
     name = state.name;
