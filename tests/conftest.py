@@ -13,11 +13,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import depths
 import pytest
 
 HERE = Path(__file__).parent
 LEAVING_S = 10  # what is only late is gone by then, and a leak is not
 STARTING = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.spawn")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Only what belongs to the depth of this run."""
+    depths.leave_out(config, items)
 
 
 class RealCommand(BaseException):

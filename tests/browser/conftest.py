@@ -125,7 +125,7 @@ def service(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> It
 
     Only below tests/run, which holds the host's lock: beside another run it would remove that one's users.
     """
-    if "SVC_TEST_ROUNDS" not in os.environ:  # which tests/run always sets
+    if "SVC_TEST_DEPTH" not in os.environ:  # which tests/run always sets
         pytest.skip("the installed service is for tests/run")
     with registry_in(tmp_path_factory.mktemp("registry")) as registry:
         log = tmp_path_factory.mktemp("server") / "log"

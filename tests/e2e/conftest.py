@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from depths import rounds
 from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
 from e2e.registries import Gate, Shelf, registry_in, registry_of
 from e2e.surroundings import allow, in_database, make_accounts, must, served, template_of
@@ -36,10 +37,8 @@ LATER = (
     "tse-vera",
     "tse-wim",
 )
-# Linux users of test_transfers, who come in numbers when it runs for long.
-TRANSFERRING = tuple(
-    f"tse-t{number:02}" for number in range(20 if int(os.environ.get("SVC_TEST_ROUNDS", "25")) > 100 else 8)
-)
+# Linux users of test_transfers, who come in numbers before a release.
+TRANSFERRING = tuple(f"tse-t{number:02}" for number in range(rounds(8, 8, 20)))
 LOGINS = {"kim": "a ladder in the orchard"}  # of the registry that asks for one
 
 

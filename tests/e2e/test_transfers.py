@@ -1,7 +1,4 @@
-"""Many users' transfers while parts of svc are killed: what was acknowledged is whole, the rest is not there.
-
-SVC_TEST_ROUNDS says how often something is killed (25); with more than 100 it is 20 users instead of eight.
-"""
+"""Many users' transfers while parts of svc are killed: what was acknowledged is whole, the rest is absent."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
+from depths import rounds
 from e2e import files
 from e2e.accounts.test_audit import chain
 from e2e.conftest import TRANSFERRING
@@ -28,12 +26,12 @@ from e2e.files import Endpoint, at, work
 from e2e.installation import PASSWORD, Call, Process, Service, processes, processes_of, run, until
 from e2e.surroundings import in_database, make_accounts, must
 
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
 THREADS = 3  # of each user
 NAMES = 12  # in turn, so that an archive stays small
 UNHEARD = (429, 502, 503, 504)  # what may be said while parts are away
 SIZES = (0, 1, 70_000, 1 << 20, 5 << 20)
 VICTIMS = ("agent",) * 6 + ("unix", "agent", "tls", "agent", "helper", "agent", "worker")
+ROUNDS = rounds(len(VICTIMS), 25, 200)
 
 
 def child(service: Service, name: str) -> int | None:

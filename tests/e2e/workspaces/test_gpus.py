@@ -1,7 +1,4 @@
-"""GPUs on a host of four fake ones: leased, seen inside, avoided, shared, lost, and raced for with crashes.
-
-SVC_TEST_ROUNDS says for how many rounds two users race (25).
-"""
+"""GPUs on a host of four fake ones: leased, seen inside, avoided, shared, lost, raced for with crashes."""
 
 from __future__ import annotations
 
@@ -19,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depths import rounds
 from e2e.fake_gpus import UUIDS, Gpus, Observer, held, installed
 from e2e.installation import Call, Outcome, Process, Service, processes_of, run, until
 from e2e.surroundings import in_database, must, podman, template_of
 
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
+ROUNDS = rounds(5, 25, 100)
 USERS = ("tse-alice", "tse-bob")
 # What a start may be refused with while others hold the GPUs or somebody kills svc.
 EXPECTED = {

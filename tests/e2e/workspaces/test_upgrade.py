@@ -1,7 +1,4 @@
-"""Restarts and upgrades with real containers: what stays, what is replaced, and kills in the middle.
-
-SVC_TEST_ROUNDS says how often an upgrade is killed (25; a third of that here).
-"""
+"""Restarts and upgrades with real containers: what stays, what is replaced, and kills in the middle."""
 
 from __future__ import annotations
 
@@ -16,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from depths import rounds
 from e2e.installation import Call, Service, processes_of, until
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import must, new_template, podman, template_of
 
-ROUNDS = max(1, int(os.environ.get("SVC_TEST_ROUNDS", "25")) // 3)
+ROUNDS = rounds(2, 8, 33)
 USER = "tse-alice"
 WAIT_S = 60  # for a row to be steady after a kill: the worker resolves it
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
 import pytest
+from depths import rounds
 from unit.admin.conftest import Svc
 from unit.admin.custody.rows import ask, leave_log
 
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
-TIMES = 8 if ROUNDS <= 25 else 2 * ROUNDS
+TIMES = rounds(8, 8, 200)
 PAGE = 4096
 KINDS = ("cut off", "bit", "page of zeros", "torn page", "two pages exchanged", "tail of zeros")
 

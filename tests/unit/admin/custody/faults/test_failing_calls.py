@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depths import rounds
 from unit.admin.custody.rows import change, user
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[4]
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
-POINTS = 4 if ROUNDS <= 25 else 10_000  # of each way to fail; a long run tries every call
+POINTS = rounds(4, 4, 10_000)  # of each way to fail; a release tries every call
 pytestmark = [
     pytest.mark.allow_commands("cc", "python", "python3"),
     pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler on this host (apt-get install gcc)"),

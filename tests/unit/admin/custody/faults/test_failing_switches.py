@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depths import rounds
 from unit.admin.conftest import Svc
 from unit.admin.custody.packages import MORE, PROGRAMS, Place, sets, to
 from unit.admin.custody.rows import change, user
@@ -29,8 +30,7 @@ from svc.settings import Settings
 __all__ = ["vendor"]  # a fixture
 HERE = Path(__file__).parent
 ROOT = HERE.parents[4]
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
-POINTS = 1 if ROUNDS <= 25 else 10_000  # of each way to fail; a long run tries every call
+POINTS = rounds(1, 1, 10_000)  # of each way to fail; a release tries every call
 pytestmark = [
     pytest.mark.allow_commands("cc", *PROGRAMS, "python", "python3", os.path.basename(sys.executable)),
     pytest.mark.timeout(600 if POINTS == 1 else 7200),

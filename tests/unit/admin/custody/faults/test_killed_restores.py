@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from depths import rounds
 from unit.admin.conftest import Svc
 from unit.admin.custody.killing import run_until
 from unit.admin.custody.rows import ask, change, user
@@ -14,8 +15,7 @@ from unit.admin.custody.rows import ask, change, user
 from svc.db import restoring
 from svc.db.owner import Owner, run_as
 
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
-STRIDE = 4 if ROUNDS <= 25 else 1  # a long run tries every step
+STRIDE = 4 // rounds(1, 1, 4)  # a release tries every step
 OWNER = Owner(65534, 65534)
 NEW = "SELECT count(*) FROM users WHERE name = 'new'"
 

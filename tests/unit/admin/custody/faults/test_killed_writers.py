@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from depths import rounds
 from unit.admin.conftest import Svc
 from unit.admin.custody.rows import ask, change
 
 from svc.db.connect import PRAGMAS, open_database, write
 from svc.db.connect import database as connected
 
-ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
-KILLS = 6 if ROUNDS <= 25 else ROUNDS
-BACKUPS = 5 if ROUNDS <= 25 else ROUNDS
+KILLS = rounds(2, 6, 100)
+BACKUPS = rounds(2, 5, 100)
 WRITERS = 3
 ACCOUNTS, EACH = 20, 1000
 
