@@ -22,6 +22,9 @@ class SvcError(Exception):
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
     default_hint: ClassVar[str] = ""
+    next_commands: ClassVar[
+        tuple[str, ...]
+    ] = ()  # with names in braces; the first whose names are known is the hint
 
     def __init__(
         self,
@@ -418,6 +421,7 @@ class StorageFull(SvcError):
     """The disk or the user's quota on it is full; with the database's disk full, stopping, deleting and logging out still work."""
 
     code, status = "storage_full", 507
+    next_commands = ("svc image prune",)
 
 
 class StorageFailed(SvcError):

@@ -26,7 +26,10 @@ _CUT = " ... "
 
 
 class Failure(Exception):
-    """A failed call: a code of protocol.CODES, a message of our own and the untrusted words of an engine."""
+    """A failed call: a code, a message of our own, and the untrusted words of an engine.
+
+    Codes are those of protocol.CODES and of podman/causes.py.
+    """
 
     def __init__(self, code: str, message: str, engine: str = "") -> None:
         super().__init__(message)
@@ -40,6 +43,13 @@ class Failure(Exception):
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return cls("storage_full", "there is no space left on the disk")
         return cls("failed", message)
+
+    @classmethod
+    def of_reply(cls, reply: dict[str, Any], engine: str = "") -> Failure:
+        """The failure that another process of the user reports; what its code means is the app's decision."""
+        code = reply.get("code")
+        known = isinstance(code, str) and code.isidentifier()
+        return cls(str(code) if known else "failed", str(reply.get("message"))[:300], engine)
 
 
 def shortened(untrusted_text: str) -> str:

@@ -83,7 +83,8 @@ BRACKETS_MAX = 65_536  # of one message: parsing 4 MiB of them holds the GIL for
 DEPTH_MAX = 8
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
-# Replies other than success; svc/helper/replies.py maps each to an error class.
+# Replies other than success, with the codes of agent/podman/causes.py, which are told from an engine's words;
+# svc/helper/replies.py maps each to an error class.
 CODES = (
     "protocol",  # malformed, unknown or not allowed on this pair: a bug or an attack
     "refused",  # the helper does not act for this user or this peer
@@ -99,38 +100,6 @@ CODES = (
     "image_missing",
     "registry",  # is not on the allowlist
     "storage_full",
-    # The following are told from an engine's words, by agent/podman/causes.py.
-    "disk_quota_exceeded",
-    "subids_missing",
-    "processes_exhausted",
-    "storage_damaged",
-    "podman_moved",
-    "image_too_deep",
-    "image_unusable",
-    "image_rejected",
-    "ids_out_of_range",
-    "environment_too_large",
-    "storage_locked",
-    "container_name_taken",
-    "memory_too_small",
-    "cgroup_refused",
-    "wrong_architecture",
-    "workdir_missing",
-    "not_a_directory",
-    "container_user_missing",
-    "programs_missing",
-    "network_programs_missing",
-    "command_not_found",
-    "command_not_executable",
-    "image_corrupt",
-    "registry_busy",
-    "registry_tls",
-    "registry_name_unknown",
-    "registry_timeout",
-    "registry_unreachable",
-    "image_not_in_registry",
-    "registry_login_required",
-    "registry_failed",
     "build",  # an instruction of the Dockerfile failed
     "cancelled",
     "timeout",

@@ -46,10 +46,8 @@ def of_start(reply: Mapping[str, Any]) -> Ended | None:
 
 
 def _cause(untrusted_code: Any) -> type[EngineFailed] | None:
-    if type(untrusted_code) is not str or untrusted_code not in replies.CAUSES:
-        return None
-    kind = replies.ERRORS[untrusted_code][0]
-    return kind if issubclass(kind, EngineFailed) else None
+    kind = engine_errors.CAUSES.get(untrusted_code) if type(untrusted_code) is str else None
+    return kind if kind and issubclass(kind, EngineFailed) else None
 
 
 def last_lines(reply: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ from svc_helper.agent.home import CRUN, Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime.crun import Running
-from svc_helper.wire.protocol import CODES, ProtocolError, close_all, receive, send
+from svc_helper.wire.protocol import ProtocolError, close_all, receive, send
 from svc_helper.wire.quick_typing import Any
 
 _BACKLOG = 64
@@ -175,7 +175,6 @@ def _exchange(
     reply = frame.message
     if reply.get("ok") is True and isinstance(reply.get("data"), dict):
         return dict(reply["data"])
-    code = reply.get("code")
-    if code == "stale":
+    if reply.get("code") == "stale":
         return None
-    raise Failure(str(code) if code in CODES else "failed", str(reply.get("message"))[:300])
+    raise Failure.of_reply(reply)

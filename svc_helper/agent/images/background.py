@@ -17,7 +17,7 @@ from svc_helper import interpreter
 from svc_helper.agent.calls import Call, Failure, shortened
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import Process, start
-from svc_helper.wire.protocol import CODES, ProtocolError, decode
+from svc_helper.wire.protocol import ProtocolError, decode
 from svc_helper.wire.quick_typing import Any
 
 LINE_MAX = 64 * 1024
@@ -145,8 +145,9 @@ def _handle(call: Call, untrusted_line: bytes) -> str:
         call.progress(message["progress"])
     if message.get("reason"):
         call.log("it failed", "warning", why=message["reason"])
-    if message.get("code") in CODES:
+    if message.get("code"):
         # A build's own last words are in its log.
-        engine = "" if message["code"] == "build" else str(message.get("reason") or "")
-        raise Failure(str(message["code"]), str(message.get("message"))[:300], engine)
+        raise Failure.of_reply(
+            message, "" if message["code"] == "build" else str(message.get("reason") or "")
+        )
     return str(message.get("done") or "")

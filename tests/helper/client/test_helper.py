@@ -24,7 +24,7 @@ from svc.helper import helper, replies
 from svc.helper.helper import Helper
 from svc.helper.replies import ERRORS
 from svc.limits import CALLS_PER_USER_MAX
-from svc_helper.wire.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_reply
+from svc_helper.wire.protocol import MEMFD_MAX, SEALS, Frame, receive, send, send_reply
 
 WS = {"id": "ws-0abc9xyz"}
 Behaviour = Callable[[socket.socket, Frame], None]
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_handed_over() -> None:
         client.call("image.build", "demo", {}, rid="r", input_fd=9999)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", ERRORS)
 def test_a_code_becomes_an_error(code: str) -> None:
     answer = says({"ok": False, "code": code, "message": "why\x1b[2J" + "x" * 5000})
     with answering(answer) as client, pytest.raises(ERRORS[code][0]) as caught:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from svc import errors
+from svc import engine_errors, errors
 from svc.helper import replies
 from svc_helper.wire.protocol import CODES, Frame
 
 
 def test_every_code_has_its_error() -> None:
-    assert set(replies.ERRORS) == set(CODES)
+    assert set(replies.ERRORS) == {*CODES, *engine_errors.CAUSES}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_agents_words_are_one_short_line() -> None:
         assert replies.printable(nothing) == "no reason was given"
 
 
-@pytest.mark.parametrize("code", sorted(replies.CAUSES))
+@pytest.mark.parametrize("code", sorted(engine_errors.CAUSES))
 def test_a_cause_has_a_code_of_its_own_and_the_engines_words(code: str) -> None:
     last = Frame({"ok": False, "code": code, "message": "ours", "engine": "crun: theirs"}, [], None)
     with pytest.raises(errors.SvcError, match="ours") as caught:

@@ -6,7 +6,6 @@ import pytest
 
 from svc import engine_errors, errors
 from svc.domain import engine_hints
-from svc.helper import replies
 
 NAMES = {
     "workspace": "lab", "workspace_id": "ws-00000lab", "template": "tpl-0000base", "user": "ada",
@@ -18,9 +17,10 @@ STARTS = ("svc ", "sudo svc ", "sudo apt-get install ", "podman ", "echo '{")
 
 
 def test_every_cause_has_a_hint_or_the_doctor() -> None:
-    assert replies.CAUSES - set(engine_hints.HINTS) == {"cgroup_refused", "podman_moved"}
-    for code in engine_hints.HINTS:
-        error = errors.by_code(code)("x")
+    hinted = {code: kind for code, kind in engine_errors.CAUSES.items() if kind.next_commands}
+    assert set(engine_errors.CAUSES) - set(hinted) == {"cgroup_refused", "podman_moved"}
+    for code, kind in hinted.items():
+        error = kind("x")
         engine_hints.complete(error, **NAMES)
         assert error.hint.startswith(STARTS), code
         assert "{w" not in error.hint
