@@ -18,7 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-import modules  # noqa: E402  beside this file
+import api_types  # noqa: E402  beside this file
+import modules  # noqa: E402
 import skill  # noqa: E402
 
 from svc import actions, errors, settings  # noqa: E402  the tree beside this file, not an installed one
@@ -181,6 +182,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/modules.md": lambda: HEADER.format(source="the docstrings and setup.cfg") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
+    "schema/api.d.ts": lambda: api_types.page(api()),
     "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",
 }
 

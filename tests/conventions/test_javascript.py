@@ -33,3 +33,8 @@ def verdict(tool: str, *arguments: str | Path) -> None:
 def test_eslint_finds_nothing() -> None:
     config = SETTINGS / "eslint.config.cjs"
     verdict("eslint/bin/eslint.js", "--config", config, "--max-warnings", "0", *javascript())
+
+
+def test_types_hold() -> None:
+    """Those of JSDoc, and of the records of the API, which schema/api.d.ts has."""
+    verdict("typescript/bin/tsc", "--project", SETTINGS)

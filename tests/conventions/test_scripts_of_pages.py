@@ -27,7 +27,7 @@ PROGRESS = "files/sending.js"
 def sources() -> dict[str, str]:
     """The scripts without their comments."""
     return {
-        path.relative_to(STATIC).as_posix(): re.sub(r"(?m)(^|\s)//.*$|/\*.*?\*/", "", path.read_text())
+        path.relative_to(STATIC).as_posix(): re.sub(r"(?m)(^|\s)//.*$|/\*(?s:.*?)\*/", "", path.read_text())
         for path in sorted(STATIC.rglob("*.js"))
     }
 

@@ -41,9 +41,13 @@ def test_imports_between_parts_go_and_others_are_pointed_to_the_file() -> None:
 
 
 def test_comments_and_indentation_stay_behind() -> None:
-    source = "// What it is.\n\nlet a = 1; // an address: https://x\nif (a) {\n  // why\n  a = 2;\n}\n"
+    source = (
+        "// What it is.\n\nlet a = 'a // b'; // an address: https://x\nlet d = 1; // it isn't\n"
+        "if (a) {\n  // why\n  a = 2;\n}\n"
+        "/**\n * What it does.\n * @param {string} b\n */\nlet c = /** @type {string} */ (null);\n"
+    )
     assert modules.join({"list/screen.js": source})["list-screen.js"] == (
-        "let a = 1; // an address: https://x\nif (a) {\na = 2;\n}\n"
+        "let a = 'a // b';\nlet d = 1; // it isn't\nif (a) {\na = 2;\n}\nlet c = (null);\n"
     )
 
 
@@ -51,6 +55,11 @@ def test_no_string_spans_lines() -> None:
     for name, text in assets.sources().items():
         for line in text.splitlines():
             assert len(re.findall(r"(?<!\\)`", line)) % 2 == 0, f"{name}: {line}"
+
+
+def test_no_string_has_the_mark_of_a_comment() -> None:
+    for name, text in assets.sources().items():
+        assert not re.search(r"""['"`][^'"`\n]*(/\*|\*/)[^'"`\n]*['"`]""", text), name
 
 
 def test_a_part_that_is_loaded_later_is_a_file_of_its_own() -> None:

@@ -5,6 +5,7 @@ import { reason } from '../shared/reasons.js';
 import { editedWords } from '../shared/edited_fields.js';
 
 const mono = text => element('span', { class: 'mono small ref', dir: 'auto' }, text || '–');
+/** @type {(row: {target?: any, target_name?: any}) => Element} */
 const nameOf = ({ target, target_name: name }) => mono(name || target);
 const joinedBy = (word, ...parts) => parts.flatMap((part, n) => n ? [` ${word} `, part] : [part]);
 const sized = bytes => typeof bytes === 'number' ? [`, ${byteSize(bytes)}`] : [];

@@ -1,5 +1,5 @@
 // The audit: who did what to what, with the hashes that chain its rows, page by page.
-import { all, call } from '../frame/api.js';
+import { all, call, outcomes } from '../frame/api.js';
 import { startAdmin } from './page.js';
 import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
@@ -27,8 +27,8 @@ const queryOf = () => {
 const pathOf = () => withQuery('/api/admin/audit', queryOf());
 
 async function read({ background }) {
-  const [page, chain, accounts] = await Promise.allSettled([call('GET', pathOf(), { background }), call('GET', '/api/admin/audit/chain', { background }), all('/api/admin/users', { background })]);
-  if (page.reason) throw page.reason;
+  const [page, chain, accounts] = await outcomes([call('GET', pathOf(), { background }), call('GET', '/api/admin/audit/chain', { background }), all('/api/admin/users', { background })]);
+  if (page.error) throw page.error;
   take(page.value);
   known.chain = chain.value ?? known.chain;
   known.accounts = accounts.value ?? known.accounts;

@@ -11,10 +11,12 @@ const STATES = {
 };
 const PROCESSES = 5;
 
+/** @param {Api.GpuCapacity} gpu */
 const leases = gpu => gpu.holders.filter(holder => !holder.outside);
 const numberOf = ({ index }) => (index === null ? '–' : String(index));
 
 // What a slot says to an administrator: the owner, and the workspace below.
+/** @param {Api.GpuCapacity} gpu */
 export function slotOfAdmin(gpu) {
   const own = leases(gpu), others = gpu.holders.filter(holder => holder.outside);
   const [first, ...rest] = own.length ? own : others;
@@ -26,6 +28,7 @@ export function slotOfAdmin(gpu) {
     element('b', {}, first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)), below && element('div', { class: 'on' }, below));
 }
 
+/** @param {Api.GpuCapacity} gpu */
 export function gpuRow(gpu, context) {
   const own = leases(gpu), outside = gpu.holders.filter(holder => holder.outside);
   const [kind, word] = STATES[gpu.state] ?? ['warn', gpu.state];
@@ -75,6 +78,7 @@ function stopButton(holder, isOne, { isAway, stopping, stop }) {
 }
 
 // The driver lists it no more: who is hit, and what gives the lease back.
+/** @param {Api.GpuCapacity} gpu */
 export function lostNotice(gpu, { isAway, stopping, stop }) {
   const own = leases(gpu);
   const words = own.length === 0 ? ['The driver has it no more; nobody holds it.']

@@ -1,5 +1,5 @@
 // The host: what root's commands reported of it, and how old that is; what is to be done is done there.
-import { call } from '../frame/api.js';
+import { call, outcomes } from '../frame/api.js';
 import { element, find, findAll, replace } from '../frame/dom.js';
 import { hostName, isAway, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
@@ -49,9 +49,9 @@ async function health(how) {
 
 async function read({ background }) {
   const names = Object.keys(PANELS);
-  const parts = await Promise.allSettled(names.map(name => PANELS[name].read({ background })));
+  const parts = await outcomes(names.map(name => PANELS[name].read({ background })));
   const [first] = parts;
-  if (parts.every(part => part.reason) || first.reason?.status === 401 || first.reason?.status === 403) throw first.reason;
+  if (parts.every(part => part.error) || first.error?.status === 401 || first.error?.status === 403) throw first.error;
   names.forEach((name, number) => { known[name] = parts[number]; });
 }
 
@@ -60,11 +60,11 @@ function show() {
     find('#screen').replaceChildren(element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4', 'data-side': 'main' }), element('div', { class: 'stack-4', 'data-side': 'aside' })));
   }
   for (const [name, { side, title, show: panelOf }] of Object.entries(PANELS)) {
-    const { value, reason } = known[name];
-    const says = JSON.stringify(reason ? [reason.message, reason.code] : value, (key, part) => (key === 'age_s' ? null : part));
+    const { value, error } = known[name];
+    const says = JSON.stringify(error ? [error.message, error.code] : value, (key, part) => (key === 'age_s' ? null : part));
     if (shownAs[name] === says) continue;
     shownAs[name] = says;
-    showPanel(find(`[data-side="${side}"]`), name, reason ? failedPanel(name, title, reason) : panelOf(value));
+    showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
   }
   setLine('sudo svc admin doctor');
 }

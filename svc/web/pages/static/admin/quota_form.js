@@ -19,10 +19,12 @@ const FIELDS = [
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export const holdersOf = (name, accounts) => accounts.filter(account => (account.quota ?? 'default') === name);
+/** @param {Api.QuotaPolicy} policy */
 const limitsOf = policy => Object.fromEntries(FIELDS.map(([key]) => [key, policy[key] ?? null]));
 const isSame = (a, b) => JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf(b));
 
 // Edit a policy, or make one (null). Resolves to the policy as the API has it then, or to null.
+/** @param {Api.QuotaPolicy} policy */
 export function quotaForm(policy, policies, accounts) {
   let before = policy;
   const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: '63', placeholder: 'lab' });
@@ -88,6 +90,7 @@ function valueOf(text, unit, before) {
   return number === null || Number.isNaN(number) ? (number === null ? null : text.trim()) : unit ? Math.round(number * GIB) : number;
 }
 
+/** @param {Api.QuotaPolicy} policy */
 function errorsOf(policy, name, policies, limits) {
   const wrong = [];
   if (!policy && !SLUG.test(name)) wrong.push({ field: 'name', message: 'A name has a-z, 0-9 and - (inside), at most 63.' });

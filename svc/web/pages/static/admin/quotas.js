@@ -17,6 +17,7 @@ import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { amount, byName, counted } from '../frame/words.js';
 
 const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], ['Memory', 'r'], ['Images', 'r'], ['']];
+/** @type {[string, Api.LimitKey, (amount: number) => string][]} */
 const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus', String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes', bytesOf]];
 const FILTERS = { all: 'All', used: 'In use', unused: 'Without accounts' };
 const TESTS = { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 };
@@ -50,6 +51,7 @@ function showList() {
   setLine(apiLine('GET', withQuery('/api/admin/quotas', { q: view.text.trim() })));
 }
 
+/** @param {Api.QuotaPolicy} policy */
 function rowOf(policy) {
   const { name, users } = policy;
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
@@ -62,9 +64,11 @@ function rowOf(policy) {
     cell(null, 'c-act', element('div', { class: 'row' }, rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))), removeButton(policy, path, options))));
 }
 
+/** @param {Api.QuotaPolicy} policy */
 const limitsOnly = policy => Object.fromEntries(COLUMNS.map(([, key]) => [key, policy[key]]));
 
 // What cannot be removed says why, and stays where it is.
+/** @param {Api.QuotaPolicy} policy */
 function removeButton(policy, path, options) {
   const { name, users } = policy;
   const why = name === 'default' ? 'It holds for all accounts without another.' : users > 0 ? `${counted(users, 'account')} ${users === 1 ? 'has' : 'have'} it.` : '';
@@ -77,7 +81,8 @@ function removeButton(policy, path, options) {
   return [button, element('span', { class: 'vh', id }, why)];
 }
 
-async function act(kind, policy, button) {
+/** @param {Api.QuotaPolicy} policy */
+async function act(kind, policy, button = null) {
   if (isAway() || doing.has(policy?.name)) return;
   answer(null);
   if (kind === 'remove') { await remove(policy, button); return; }

@@ -18,6 +18,7 @@ const known = { entries: [], isRead: false };
 const view = { pieces: 1 };
 const draft = { added: [], removed: new Set() }; // not in force: names that go, entries that come
 
+/** @type {(entry: Api.Registry) => string} */
 const keyOf = ({ host, path_prefix: prefix }) => [host, prefix.replace(/^\/+|\/+$/g, '')].filter(Boolean).join('/');
 const addLine = entry => `sudo svc admin registry add ${quoted(keyOf(entry))}${entry.insecure ? ' --insecure' : ''}`;
 const removeLine = name => `sudo svc admin registry remove ${quoted(name)}`;

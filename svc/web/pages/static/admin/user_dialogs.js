@@ -12,6 +12,7 @@ import { quoted } from '../frame/words.js';
 const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also whoever has stolen the session of an administrator cannot make another one.';
 
 // The person's name and the quota: what is changed, and nothing else, is sent.
+/** @param {Api.AccountUsage} account */
 export function editUser(account, policies) {
   const { name } = account;
   const person = element('input', { class: 'input', value: account.display_name, maxlength: '128', autocomplete: 'off', spellcheck: 'false' });
@@ -38,8 +39,10 @@ export function editUser(account, policies) {
   });
 }
 
+/** @type {[Api.LimitKey, string, (amount: number) => string][]} */
 const LIMITS = [['max_workspaces', 'workspaces', String], ['max_running', 'running', String], ['max_gpus', 'GPUs', String], ['max_cpu', 'CPUs', String], ['max_memory_bytes', 'memory', bytesOf], ['max_image_bytes', 'images', bytesOf]];
 
+/** @param {Api.QuotaPolicy} policy */
 function limitsOf(policy) {
   if (!policy) return '';
   const words = LIMITS.filter(([key]) => policy[key] !== null).map(([key, word, form]) => `${form(policy[key])} ${word}`);
@@ -92,6 +95,7 @@ const ON_THE_HOST = {
 };
 
 export const isOnTheHost = kind => kind in ON_THE_HOST;
+/** @param {Api.AccountUsage} account */
 export const showOnTheHost = (kind, account) => hostDialog(ON_THE_HOST[kind](account));
 
 export function askToDisable({ name, running }) {

@@ -13,6 +13,7 @@ const STATES = {
 };
 
 // What is to be done about an account: {what, line, code}; null where nothing is.
+/** @param {Api.AccountUsage} account */
 export function remedyOf(account) {
   const { name, retired, status, note, password_closed: isClosed } = account;
   const code = status;
@@ -23,6 +24,7 @@ export function remedyOf(account) {
   return null;
 }
 
+/** @param {Api.AccountUsage} account */
 export function rowsOfUser(account, context) {
   const { chips, isAway, doing, me } = context;
   const remedy = remedyOf(account);
@@ -32,6 +34,7 @@ export function rowsOfUser(account, context) {
   return rows;
 }
 
+/** @param {Api.AccountUsage} account */
 function userRow(account, remedy, context) {
   const { name, display_name: person, superuser, retired, status, quota } = account;
   const [kind, word] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
@@ -62,6 +65,7 @@ function workspacesOf({ workspaces, running }) {
   return running ? [`${running} of ${workspaces} ${running === 1 ? 'runs' : 'run'}`] : [`${workspaces} stopped`];
 }
 
+/** @param {Api.AccountUsage} account */
 const passwordKind = account => (account.password_closed ? 'small is-warn' : 'small muted');
 
 function passwordOf({ has_password: has, password_closed: isClosed }) {
@@ -74,6 +78,7 @@ function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) 
   return [element('div', { class: 'stack', title }, at ? time(at, 'ago') : element('span', {}, 'never'), words && element('span', { class: 'tiny' }, words))];
 }
 
+/** @param {Api.AccountUsage} account */
 function buttonsOf(account, { isAway, doing, act }) {
   const { name, retired, status, disabled } = account;
   if (retired) return [];
@@ -81,9 +86,11 @@ function buttonsOf(account, { isAway, doing, act }) {
   return [enable, rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isAway: isAway || doing, press: () => act('edit', account) })];
 }
 
+/** @param {Api.AccountUsage} account */
 function menuOf(account, { isAway, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
   const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
+  /** @type {import('../shared/row_buttons.js').MenuItem[]} */
   const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })), href: withQuery('/admin/audit', { user: name }) }];
   if (!retired) {
     if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', `svc ws list --owner ${name}`));

@@ -1,5 +1,5 @@
 // The accounts: who may use the host, how much each has, and what is to be done about one.
-import { all, call } from '../frame/api.js';
+import { all, call, outcomes } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { me, startAdmin } from './page.js';
 import { deed, refreshSoon } from '../shared/page.js';
@@ -22,15 +22,15 @@ const TESTS = {
   disabled: account => account.disabled && !account.retired,
 };
 
-const known = { accounts: [], policies: [], chips: new Map() };
+const known = { accounts: /** @type {Api.AccountUsage[]} */ ([]), policies: /** @type {Api.QuotaPolicy[]} */ ([]), chips: new Map() };
 const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
 const doing = new Set();
 
 async function read({ background }) {
-  const [accounts, policies, capacity] = await Promise.allSettled([
+  const [accounts, policies, capacity] = await outcomes([
     all('/api/admin/users?sort=name', { background }), all('/api/admin/quotas', { background }), call('GET', '/api/workspaces/capacity', { background }),
   ]);
-  if (accounts.reason) throw accounts.reason;
+  if (accounts.error) throw accounts.error;
   known.accounts = accounts.value;
   known.policies = policies.value ?? known.policies;
   known.chips = capacity.value ? chipsOf(capacity.value.gpus) : null; // without it: their number
@@ -75,6 +75,7 @@ function showList() {
   setLine(apiLine('GET', withQuery('/api/admin/users', { q: view.text.trim() })));
 }
 
+/** @param {Api.AccountUsage} account */
 async function act(kind, account, button) {
   if (isAway() || doing.has(account.name)) return;
   const { name } = account;

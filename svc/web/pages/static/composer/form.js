@@ -68,12 +68,13 @@ function advanced(on) {
 const control = (form, name) => find(`[data-field="${name}"]`, form);
 
 // What the form says now, as texts; a row in which nothing is written is none.
+/** @param {Api.Template} template */
 export function textsOf(form, template) {
   const rows = kind => findAll(`[data-rows="${kind}"] > .form-row`, form).map(row => {
     const values = Object.fromEntries(findAll('[data-part]', row).map(input => [input.dataset.part, input.dataset.part === 'value' ? input.value : input.value.trim()]));
     return { row, values };
   }).filter(({ values }) => values.name || values.value || values.container_port);
-  const numbered = kind => rows(kind).map(({ row, values }, at) => { row.dataset.at = at; return values; });
+  const numbered = kind => rows(kind).map(({ row, values }, at) => { row.dataset.at = String(at); return values; });
   const texts = { template: template?.id ?? '', name: control(form, 'name').value.trim(), displayName: control(form, 'display_name').value.trim() };
   for (const key of Object.keys(RESOURCES)) texts[key] = control(form, `resources.${key}`).value.trim();
   return Object.assign(texts, {
@@ -89,6 +90,7 @@ export function setResources(form, resources) {
 
 // ---- what is said beside the fields ----
 
+/** @param {Api.Template} template */
 export function showTemplate(form, template) {
   const mode = control(form, 'resources.gpu_mode');
   const isShared = template.gpu.allow_shared || template.defaults.gpu_mode === 'shared';

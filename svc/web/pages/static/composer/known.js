@@ -50,6 +50,7 @@ export async function readImages() {
   for (const [id, image] of known.images) if (image.status === 'ready') known.loads.delete(id);
 }
 
+/** @param {Api.Template} template */
 export const loadsOf = template => known.loads.get(template?.id)?.found ?? null;
 
 // What the pull of the chosen template's image would load; a registry is asked, and once.

@@ -74,14 +74,17 @@ function variableRow({ name, value }) {
 const portRow = port => rowWith('Remove this port', remove, ...portFields(port));
 
 // What the template gives besides.
+/** @param {Api.Template} template */
 export function showFacts(place, template) {
-  const lines = [
+  /** @type {[string, string[]][]} */
+  const all = [
     ['Variables', template.env.map(({ name, secret }) => secret ? `${name} (secret)` : name).concat((template.defaults.env ?? []).map(({ name }) => name))],
     ['Ports', template.ports.map(port => `${port.name}${port.container_port ? ` ${port.container_port}` : ''}${(port.kind ?? 'http') === 'http' ? '' : ` ${port.kind}`}${port.access === 'host' ? ' for every user of the host' : ''}`)],
     ['Mounts', ['work at /work', ...template.mounts.map(({ root, path, read_only: isReadOnly }) => `${root} at ${path}${isReadOnly ? ', read-only' : ''}`)]],
     ['Apps', template.launchers.map(({ name, autostart }) => autostart ? `${name}, at each start` : name)],
     ['When idle', template.idle.action && template.idle.action !== 'none' ? [`${template.idle.action === 'stop' ? 'stopped' : 'said'} after ${template.idle.after_minutes} min`] : ['nothing']],
-  ].filter(([, values]) => values.length);
+  ];
+  const lines = all.filter(([, values]) => values.length);
   networkField(place);
   commandField(place);
   find('#h-command', place).textContent = "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.";

@@ -64,6 +64,7 @@ function namesOf(templates) {
   return templates.length > 4 ? `${names} …` : names;
 }
 
+/** @param {Api.Template} template */
 function pick(template, image, facts, isChosen, choose) {
   const [kind, words] = stateOf(template, image, null);
   return element('label', { class: 'pick', 'data-id': template.id },

@@ -91,7 +91,7 @@ const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, w
   element('span', { class: 'pip' }, String(at + 1)),
   element('div', {}, element('span', {}, title), words && element('span', { class: `muted small num ref ${kind}` }, words)))));
 
-function button(label, { kind = '', type = 'button', key, cmd, click }, { isAway, isBusy, why }) {
+function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isAway, isBusy, why }) {
   const isOff = isAway || isBusy || Boolean(why);
   return element('button', {
     class: `btn ${kind}`, type, form: type === 'submit' ? 'composer' : null, 'data-key': key, 'data-cmd': cmd, 'aria-disabled': isOff ? 'true' : null, 'aria-busy': isBusy === key ? 'true' : null,

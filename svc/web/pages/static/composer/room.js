@@ -3,6 +3,7 @@ import { drawn, element, find, findAll, setAttribute } from '../frame/dom.js';
 import { amount, gibibytes } from '../frame/words.js';
 import { bank } from '../workspaces/bank.js';
 
+/** @type {Record<string, [string, string | null, (value: number) => string, string]>} */
 const METERS = {
   gpus: ['GPUs', 'gpus', amount, ''],
   cpu: ['CPUs', 'cpus', amount, ''],
@@ -11,6 +12,7 @@ const METERS = {
 };
 
 // The panel; `show` brings it up to date with what is typed, without building anything.
+/** @param {Api.Capacity} capacity */
 export function roomOf(capacity) {
   const { quota, host, gpus } = capacity;
   const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) => meterOf(key, meter, capacity));

@@ -70,7 +70,8 @@ const checkSoon = asker(async (options, isNewest) => {
 
 const sentenceOf = ({ message, hint }) => hint ? `${message}: ${hint}` : message;
 
-async function recommend(template, options) {
+/** @param {Api.Template} template */
+async function recommend(template, options = {}) {
   const answer = await call('POST', '/api/workspaces/recommend', { ...options, body: { template: template.id, gpu_use_case: level(template) } });
   return new Map([answer, ...answer.alternatives].map(found => [found.gpu_use_case, found]));
 }
@@ -91,6 +92,7 @@ function showLoads() {
 // ---- choosing ----
 
 // `levels` are there already for the first one; `keeps` leaves the values of another workspace.
+/** @param {Api.Template} template */
 function choose(template, { keeps = false, levels = null } = {}) {
   chosen.template = template;
   Object.assign(known, { levels: levels ?? new Map(), check: null, wrong: new Map() });
@@ -98,7 +100,7 @@ function choose(template, { keeps = false, levels = null } = {}) {
   if (!keeps) Object.assign(chosen, { isTouched: false, level: levelFor(template, known.capacity.host) });
   if (!keeps && levels) fill();
   showTemplate(form, template);
-  if (find('[data-rest]', form).open) openFolded();
+  if (find('details[data-rest]', form).open) openFolded();
   if (!chosen.isNamed) find('[name=name]', form).value = freeName(template.name, known.names);
   if (!levels) recommendSoon();
   askLoads(showLoads);
@@ -113,6 +115,7 @@ function chooseLevel(name) {
   update();
 }
 
+/** @param {Api.Template} template */
 const level = template => chosen.level ?? levelFor(template, known.capacity.host);
 const recommended = () => known.levels.get(level(chosen.template))?.resources ?? null;
 
@@ -121,6 +124,7 @@ function fill() {
 }
 
 // The values of a workspace: all that a new one can be asked for.
+/** @param {Api.Template} template */
 async function takeOver(source, template, levels) {
   const { fillLike } = await import('./more.js');
   Object.assign(chosen, { isTouched: true, isNamed: true });
@@ -139,6 +143,7 @@ async function openFolded() {
 
 // ---- showing ----
 
+/** @param {Api.Template} template */
 const word = template => wordOfTemplate(template, known.templates);
 
 // The form as a request, and what is wrong with it by itself.
@@ -270,8 +275,9 @@ function pointAt(wrong) {
 
 // ---- a set-up under way ----
 
+/** @param {Api.Operation} operation */
 async function follow(operation, { wantsStart, again }) {
-  const { setupOf } = await import('./setup.js').catch(() => ({}));
+  const { setupOf } = await import('./setup.js').catch(() => ({ setupOf: null }));
   const address = `/new?setup=${encodeURIComponent(operation.id)}${wantsStart ? '&start=1' : ''}`;
   if (!setupOf) { location.assign(address); return; } // of another release by now
   history.replaceState(null, '', address);

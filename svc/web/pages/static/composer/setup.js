@@ -8,9 +8,11 @@ import { duration, gibibytes, quoted } from '../frame/words.js';
 
 const OPEN = ['queued', 'running'];
 const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image', copying: 'Copying the image for run_as' };
+/** @param {Api.Operation} operation */
 const isOpen = operation => OPEN.includes(operation.status);
 
 // `on`: arrived(name, isStarted), back(), again() or null where there is no form to send again, announce(text).
+/** @param {Api.Operation} operation */
 export function setupOf(operation, { wantsStart, on }) {
   const node = element('div', { class: 'stack-4', 'data-setup': operation.id });
   const name = operation.subject.name;
@@ -73,13 +75,13 @@ export function setupOf(operation, { wantsStart, on }) {
     const path = `/workspaces/${encodeURIComponent(name)}`;
     if (starting === 'failed') {
       const notice = refused(failure, { what: `${name} is created, and was not started.`, act: mend, retry: start });
-      notice.lastChild.append(element('div', {}, element('a', { class: 'btn sm', href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it')));
+      notice.lastElementChild.append(element('div', {}, element('a', { class: 'btn sm', href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it')));
       return notice;
     }
     if (now.status === 'cancelled') return element('div', { class: 'notice', role: 'status' }, icon('close'), element('div', {}, element('p', {}, 'Cancelled. ', `There is no workspace ${name}.`), element('div', { class: 'row' }, back())));
     if (now.status !== 'failed') return null;
     const notice = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, { what: `${name} was not created.`, act: mend });
-    notice.lastChild.append(element('div', { class: 'row' }, on.again && element('button', { class: 'btn sm', type: 'button', 'data-key': 'again', on: { click: on.again } }, 'Try again'), back(),
+    notice.lastElementChild.append(element('div', { class: 'row' }, on.again && element('button', { class: 'btn sm', type: 'button', 'data-key': 'again', on: { click: on.again } }, 'Try again'), back(),
       element('span', { class: 'muted small' }, 'The log: ', element('code', {}, `svc operation log ${quoted(now.id)}`))));
     return notice;
   }

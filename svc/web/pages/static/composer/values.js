@@ -33,12 +33,12 @@ function sizeOf(bytes) {
   return bytes % MIB === 0 ? `${bytes / MIB}m` : String(bytes);
 }
 
-const PLAIN = { parse: whole, text: String, word: String };
-const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
+const PLAIN = { parse: whole, text: String, word: String, isBounded: false };
+const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, isBounded: false, wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
 
 // The resources: key of the API, option of the command line, and the forms of a value.
 export const RESOURCES = {
-  cpu_limit: { option: '--cpus', parse: decimal, text: String, word: String, wrong: 'Use a number of cores, such as 4 or 0.5.' },
+  cpu_limit: { ...PLAIN, option: '--cpus', parse: decimal, wrong: 'Use a number of cores, such as 4 or 0.5.' },
   memory_bytes: { option: '--memory', ...SIZE },
   shm_bytes: { option: '--shm-size', ...SIZE },
   pids_limit: { option: '--pids', ...PLAIN, wrong: 'Use a whole number.' },

@@ -1,12 +1,12 @@
 // The entries of a folder: in order, as many as are looked at, and those that are chosen.
-import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { element, find, findAll, icon, keyOfFocus, replace, setAttribute } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { rowOf } from './row.js';
 import { byName, byteSize, counted } from '../frame/words.js';
 
 const STEP = 200;
 const SORTS = {
-  Name: (a, b) => (b.type === 'directory') - (a.type === 'directory') || byName(a.name, b.name) || (a.name < b.name ? -1 : 1),
+  Name: (a, b) => Number(b.type === 'directory') - Number(a.type === 'directory') || byName(a.name, b.name) || (a.name < b.name ? -1 : 1),
   Size: (a, b) => a.size - b.size || SORTS.Name(a, b),
   Changed: (a, b) => (a.modified_at ?? '').localeCompare(b.modified_at ?? '') || SORTS.Name(a, b),
 };
@@ -92,7 +92,7 @@ function showEntries() {
     row.dataset.says = says;
     return row;
   });
-  const key = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const key = keyOfFocus(body);
   next.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
   while (body.children.length > next.length) body.lastElementChild.remove();
   if (key && !body.contains(document.activeElement)) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();

@@ -1,6 +1,6 @@
 // The files screen: file roots, folders, a file's content, and uploads that go on while the person walks about.
 import { call, session } from '../frame/api.js';
-import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { closestTo, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onGap, onState } from '../frame/events.js';
 import { goLive, isAway, isRead, startFrame } from '../frame/frame.js';
 import { chosenEntries, folderBones, showFolder, unchoose } from './folder.js';
@@ -72,7 +72,7 @@ function go(href, isBack = false) {
 }
 
 document.addEventListener('click', event => {
-  const link = event.target.closest('a[data-go]');
+  const link = closestTo(event, 'a[data-go]');
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   go(link.getAttribute('href'));
@@ -275,7 +275,7 @@ const DEEDS = {
   tree: () => find('#tree').click(),
 };
 for (const button of findAll('[data-do]')) button.addEventListener('click', () => { if (!button.hasAttribute('aria-disabled') && !isAway()) DEEDS[button.dataset.do](); });
-for (const input of findAll('#files, #tree')) {
+for (const input of findAll('input#files, input#tree')) {
   input.addEventListener('change', () => {
     const files = [...input.files];
     input.value = '';

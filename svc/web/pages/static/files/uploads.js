@@ -1,6 +1,6 @@
 // The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
 import { ask } from '../frame/asking.js';
-import { bar, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { bar, element, find, findAll, icon, keyOfFocus, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { folderOf, localWord, pageOf, placeOf, readable, word } from './paths.js';
 import { addUploads, cancelAll, cancelUpload, clearEnded, goOn, goOnNow, isUnderWay, onUploads, rateOf, replaceAll, skipAll, tryAgain, uploads } from './queue.js';
@@ -55,7 +55,7 @@ function panelParts() {
 }
 
 function keepFocus(body, next) {
-  const key = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const key = keyOfFocus(body);
   body.replaceChildren(...next);
   if (key) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();
 }
@@ -74,7 +74,7 @@ function drawHead() {
   ].filter(Boolean);
   const place = find('.actions', panel());
   if (place.textContent !== buttons.map(button => button.textContent).join('')) {
-    const key = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const key = keyOfFocus(place);
     place.replaceChildren(...buttons);
     if (key) findAll('button', place).find(button => button.dataset.key === key)?.focus();
   }

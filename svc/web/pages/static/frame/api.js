@@ -11,11 +11,22 @@ export const session = {
 
 // What the API refuses: its own message, hint and action.
 export class Refusal extends Error {
+  /**
+   * @param {number} status
+   * @param {Partial<Api.ErrorInner>} error
+   * @param {number | null} retryAfter seconds; null where the same request would fail again
+   */
   constructor(status, error, retryAfter) {
     super(error.message);
-    Object.assign(this, { fields: [], hint: '', action: null, details: {}, retryable: false, request_id: '' }, error);
+    this.code = error.code;
+    this.fields = error.fields ?? [];
+    this.hint = error.hint ?? '';
+    this.action = error.action ?? null;
+    this.details = error.details ?? {};
+    this.retryable = error.retryable ?? false;
+    this.request_id = error.request_id ?? '';
     this.status = status;
-    this.retryAfter = retryAfter; // seconds; null where the same request would fail again
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -31,13 +42,28 @@ const watchers = { signedOut: [], unreachable: [] };
 export const onSignedOut = listener => watchers.signedOut.push(listener);
 export const onUnreachable = listener => watchers.unreachable.push(listener);
 
-// What every request says: who asks, and whether a person or the page by itself.
+/**
+ * What every request says: who asks, and whether a person or the page by itself.
+ * @returns {Record<string, string>}
+ */
 export function ownHeaders(background = false) {
   return { ...(session.secret && { 'X-Svc-Session': session.secret }), ...(background && { 'X-Svc-Background': '1' }) };
 }
 
-// `body` is sent as JSON; a Blob as it is, with its own type. `background` is for what a page asks by itself:
-// no use of the session.
+/**
+ * @typedef {object} Options
+ * @property {any} [body] sent as JSON; a Blob as it is, with its own type
+ * @property {string} [ifMatch]
+ * @property {boolean} [background] for what a page asks by itself: no use of the session
+ * @property {AbortSignal} [signal]
+ * @property {{type: string, after?: string}} [accept]
+ */
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ */
 export async function send(method, path, { body, ifMatch, background = false, signal, accept } = {}) {
   const headers = ownHeaders(background), { secret } = session;
   if (ifMatch) headers['If-Match'] = ifMatch;
@@ -60,7 +86,15 @@ export async function send(method, path, { body, ifMatch, background = false, si
   return response;
 }
 
-// The content of the answer; null for none.
+/**
+ * The content of the answer; null for none.
+ * @template {string} M
+ * @template {string} P
+ * @param {M} method
+ * @param {P} path
+ * @param {Options} [options]
+ * @returns {Promise<Api.Reply<M, P>>}
+ */
 export async function call(method, path, options) {
   const response = await send(method, path, options);
   return response.status === 204 ? null : read(response);
@@ -95,10 +129,26 @@ export function refusal(status, text, retryAfter, url, secret) {
   return found;
 }
 
-// All items of a list, page after page.
+/**
+ * What each of several requests came to: `value`, or `error`.
+ * @template {unknown[]} T
+ * @param {{[I in keyof T]: Promise<T[I]>}} requests
+ * @returns {Promise<{[I in keyof T]: {value?: T[I], error?: any}}>}
+ */
+export const outcomes = requests =>
+  /** @type {any} */ (Promise.all(requests.map(request => request.then(value => ({ value }), error => ({ error })))));
+
+/**
+ * All items of a list, page after page.
+ * @template {string} P
+ * @param {P} path
+ * @param {Options} [options]
+ * @returns {Promise<Api.Item<P>[]>}
+ */
 export async function all(path, options) {
   const items = [];
   for (let offset = 0; offset !== null;) {
+    /** @type {{items: any[], next_offset: number | null}} */
     const page = await call('GET', `${path}${path.includes('?') ? '&' : '?'}limit=200&offset=${offset}`, options);
     items.push(...page.items);
     offset = page.next_offset ?? null;

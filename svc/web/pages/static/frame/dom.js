@@ -3,10 +3,29 @@ import { ICONS } from './icons.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+/** @type {<S extends string>(selector: S, root?: ParentNode) => Page.Found<S> | null} */
 export const find = (selector, root = document) => root.querySelector(selector);
-export const findAll = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// An element: attributes by their names, listeners as `on: {click}`, then children; null and false are left out.
+/** @type {<S extends string>(selector: S, root?: ParentNode) => Page.Found<S>[]} */
+export const findAll = (selector, root = document) => /** @type {any[]} */ ([...root.querySelectorAll(selector)]);
+
+/** @type {<S extends string>(event: Event, selector: S) => Page.Found<S> | null} */
+export const closestTo = ({ target }, selector) => (target instanceof Element ? target.closest(selector) : null);
+
+/**
+ * The children of a body of rows, or of another element.
+ * @param {Element} body
+ */
+export const rowsIn = body => /** @type {HTMLElement[]} */ ([...body.children]);
+
+/**
+ * An element: attributes by their names, listeners as `on: {click}`, then children; null and false are left out.
+ * @template {string} T
+ * @param {T} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {...any} children
+ * @returns {Page.OfTag<T>}
+ */
 export function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
@@ -49,9 +68,15 @@ export function command(text) {
     element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
 }
 
+// The data-key of the control in a place that has the focus, or null.
+export function keyOfFocus(place) {
+  const control = document.activeElement;
+  return control instanceof HTMLElement && place.contains(control) ? control.dataset.key ?? null : null;
+}
+
 // Put new content into a place, and the focus back to the control that had it (by its data-key).
 export function replace(place, ...content) {
-  const key = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const key = keyOfFocus(place);
   place.replaceChildren(...content);
   if (key) find(`[data-key="${CSS.escape(key)}"]`, place)?.focus();
 }

@@ -1,6 +1,6 @@
 // What every screen has around it: who is signed in, the banner, menus, keys, and what happens when the session ends.
 import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
-import { element, find, findAll, setAttribute } from './dom.js';
+import { closestTo, element, find, findAll, rowsIn, setAttribute } from './dom.js';
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
@@ -9,7 +9,9 @@ import { refreshTimes, time } from './words.js';
 
 const AWAY = ['restarting', 'away'];
 
-let readAt = new Date(), user = null, bannerTimer = null, isRenewing = false;
+/** @type {Api.SessionUser} */
+let user = null;
+let readAt = new Date(), bannerTimer = null, isRenewing = false;
 
 export const hostName = () => location.hostname.replace(/^\[|\]$/g, '');
 const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().split('.')[0];
@@ -66,7 +68,7 @@ async function readSession() {
 // The screen's own nodes stay, unseen: it may still be filling them in.
 function showRefused(error) {
   const main = find('#main');
-  for (const node of main.children) node.hidden = true;
+  for (const node of rowsIn(main)) node.hidden = true;
   main.prepend(element('div', { class: 'head' }, element('h1', {}, document.title.split(' · ')[0])), refused(error, { what: 'This account cannot be used.' }));
 }
 
@@ -141,7 +143,7 @@ async function signedInElsewhere(refresh) {
 }
 
 function goOn(refresh) {
-  const dialog = find('#signed-out');
+  const dialog = find('dialog#signed-out');
   dialog?.close();
   dialog?.remove();
   follow();
@@ -169,7 +171,7 @@ function watchPerson(refresh) {
   const back = () => {
     if (document.hidden || !session.secret) return;
     refreshTimes();
-    if (isAway() || Date.now() - readAt > 60_000) refresh();
+    if (isAway() || Date.now() - readAt.getTime() > 60_000) refresh();
     again();
   };
   document.addEventListener('visibilitychange', back);
@@ -182,7 +184,7 @@ function watchPerson(refresh) {
 function showBanner(state) {
   clearInterval(bannerTimer);
   const place = find('.main');
-  let banner = find('.banner');
+  let banner = find('div.banner');
   if (!AWAY.includes(state.name)) {
     banner?.remove();
     return;
@@ -210,23 +212,23 @@ function showBanner(state) {
 
 function startMenus() {
   document.addEventListener('click', event => {
-    const inside = event.target.closest('details.menu');
-    for (const menu of findAll('details.menu[open]')) if (menu !== inside || event.target.closest('li')) menu.open = false;
-    const opener = event.target.closest('[data-open]');
-    if (opener) find(`#${opener.dataset.open}`)?.showModal();
+    const inside = closestTo(event, 'details.menu');
+    for (const menu of findAll('details.menu[open]')) if (menu !== inside || closestTo(event, 'li')) menu.open = false;
+    const opener = closestTo(event, '[data-open]');
+    if (opener) find(`dialog#${opener.dataset.open}`)?.showModal();
   });
   document.addEventListener('focusin', event => { // it would lie over what has the focus now
-    for (const menu of findAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
+    for (const menu of findAll('details.menu[open]')) if (menu !== closestTo(event, 'details.menu')) menu.open = false;
   });
   document.addEventListener('keydown', event => {
-    const menu = event.target.closest?.('details.menu[open]');
+    const menu = closestTo(event, 'details.menu[open]');
     if (!menu) return;
     const items = findAll('li > button, li > a', menu);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && items.length) {
       event.preventDefault();
-      const at = items.indexOf(document.activeElement);
-      items[(at + step + items.length + (at < 0 && step < 0 ? 1 : 0)) % items.length].focus();
+      const at = items.findIndex(item => item === document.activeElement);
+      items[(at + step + items.length + Number(at < 0 && step < 0)) % items.length].focus();
     } else if (event.key === 'Escape') {
       menu.open = false;
       find('summary', menu).focus();

@@ -1,7 +1,7 @@
 // Keys. Ctrl K opens the palette from everywhere; single keys are off in fields, in dialogs and by the person's choice.
 // What keeps all keys for itself, such as a terminal, is marked with data-own-keys.
 import { hasSingleKeys } from './choices.js';
-import { find, findAll } from './dom.js';
+import { closestTo, find, findAll } from './dom.js';
 import { copyLine, toast } from './line.js';
 
 export const PLACES = { w: '/workspaces', t: '/templates', i: '/images', f: '/files', a: '/activity', s: '/settings' };
@@ -11,7 +11,7 @@ let wentAt = -Infinity;
 
 export function startKeys() {
   document.addEventListener('keydown', event => {
-    if (event.defaultPrevented || event.isComposing || event.target.closest?.('[data-own-keys]')) return;
+    if (event.defaultPrevented || event.isComposing || closestTo(event, '[data-own-keys]')) return;
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'k') {
       event.preventDefault();
       openPalette();
@@ -19,7 +19,7 @@ export function startKeys() {
       press(event);
     }
   });
-  document.addEventListener('click', event => { if (event.target.closest('[data-palette]')) openPalette(); });
+  document.addEventListener('click', event => { if (closestTo(event, '[data-palette]')) openPalette(); });
 }
 
 const isField = node => node.matches?.('input, textarea, select, [contenteditable]');
@@ -32,7 +32,7 @@ function press(event) {
   else if (key === '/') search(event);
   else if (key === 'c' && !event.repeat) location.assign('/new');
   else if (key === 'y') copyLine();
-  else if (key === '?') find('#keys')?.showModal();
+  else if (key === '?') find('dialog#keys')?.showModal();
   else if (/^[1-9]$/.test(key)) find(`.tabs [data-tab="${key}"]`)?.click();
   else if (key === 'j' || key === 'k') stepRow(key === 'j' ? 1 : -1);
   else if (key === 'Enter' && event.target.matches('tr[tabindex]')) find('a', event.target)?.click();

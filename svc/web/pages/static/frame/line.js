@@ -1,5 +1,5 @@
 // The line at the foot: what the screen is in `svc`, and what a button would do, before it is pressed.
-import { element, find } from './dom.js';
+import { closestTo, element, find } from './dom.js';
 
 let line = null, own = '';
 
@@ -27,7 +27,7 @@ export function copyLine() {
 // Under the pointer the line may grow, and cover what it is the line of: that is no other thing to show.
 function preview(event) {
   if (event.type === 'mouseover' && line.parentElement.contains(event.target)) return;
-  show(event.target.closest?.('[data-cmd]')?.dataset.cmd ?? '');
+  show(closestTo(event, '[data-cmd]')?.dataset.cmd ?? '');
 }
 
 function show(text) {
@@ -36,7 +36,7 @@ function show(text) {
 }
 
 function copyOnClick(event) {
-  const button = event.target.closest('[data-copy], [data-copy-line]');
+  const button = closestTo(event, '[data-copy], [data-copy-line]');
   if (!button) return;
   copyText(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : line.textContent);
 }

@@ -1,5 +1,5 @@
 // Times, amounts and states in words: as the command line prints them.
-import { element } from './dom.js';
+import { element, findAll } from './dom.js';
 
 const MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR, GIB = 2 ** 30;
 
@@ -41,7 +41,7 @@ export function time(iso, form) {
 }
 
 export function refreshTimes(root = document) {
-  for (const node of root.querySelectorAll('time[data-form]')) {
+  for (const node of findAll('time[data-form]', root)) {
     const text = FORMS[node.dataset.form](new Date(node.dateTime));
     if (node.textContent !== text) node.textContent = text;
   }

@@ -52,6 +52,7 @@ function deeds(entry, { isAway, busy, press }) {
 
 // ---- under way ----
 
+/** @param {Api.Operation} operation */
 export function operationRow(operation, { isAway, busy, press }) {
   const { id, kind, subject, template } = operation, name = template?.name ?? subject.name;
   const isOff = isAway || busy === id;

@@ -10,7 +10,9 @@ const PAUSES_S = [1, 3, 5, 8];
 // is another: {name: connecting, live, waiting, restarting, paused, ended, signed-out or refused, ...}.
 export class FollowedStream {
   constructor({ url, take, changed }) {
-    Object.assign(this, { url, take, changed });
+    this.url = url;
+    this.take = take;
+    this.changed = changed;
     this.status = { name: 'paused' };
     this.lastId = '';
     this.retry = 1;

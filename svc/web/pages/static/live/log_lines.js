@@ -22,7 +22,8 @@ function bounded(text) {
 // `place` scrolls; `changed()` is called when lines, what was found, or the place in it are others.
 export class LogLines {
   constructor(place, changed) {
-    Object.assign(this, { place, changed });
+    this.place = place;
+    this.changed = changed;
     this.lines = []; // {node, text, raw}
     this.open = null; // the line that goes on
     this.queue = [];

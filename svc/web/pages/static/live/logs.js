@@ -13,13 +13,13 @@ import { LogLines } from './log_lines.js';
 const TAILS = [200, 1000, 5000];
 const SEG_MAX = 4; // launchers, beyond which they are a list to choose from
 
-const log = { record: null, launcher: new URLSearchParams(location.search).get('launcher'), tail: 1000, hasTimes: false, hadEnded: false };
+const log = { record: /** @type {Api.Workspace} */ (null), launcher: new URLSearchParams(location.search).get('launcher'), tail: 1000, hasTimes: false, hadEnded: false };
 
 const lines = new LogLines(find('[data-out]'), () => showFound());
 const stream = new FollowedStream({ url: streamUrl, take, changed: showStream });
 
 function streamUrl() {
-  const query = new URLSearchParams({ tail: log.tail });
+  const query = new URLSearchParams({ tail: String(log.tail) });
   if (log.launcher) query.set('launcher', log.launcher);
   return `${workspacePath(log.record)}/logs/stream?${query}`;
 }
@@ -150,7 +150,7 @@ async function save(button) {
 }
 
 function startLogButtons() {
-  const search = find('[data-search]');
+  const search = find('input[data-search]'), wrap = find('input[data-wrap]'), times = find('input[data-times]');
   search.addEventListener('input', () => lines.find(search.value));
   search.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); lines.step(event.shiftKey ? 1 : -1); } });
   find('[data-before]').addEventListener('click', () => lines.step(-1));
@@ -158,13 +158,14 @@ function startLogButtons() {
   find('[data-newest]').addEventListener('click', () => { lines.toEnd(); showFound(); });
   find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
   find('[data-save]').addEventListener('click', event => save(event.currentTarget));
-  find('[data-wrap]').addEventListener('change', event => find('[data-out]').toggleAttribute('data-nowrap', !event.target.checked));
-  find('[data-times]').addEventListener('change', event => { log.hasTimes = event.target.checked; find('[data-out]').toggleAttribute('data-times', log.hasTimes); showSources(); setLine(lineOfLog()); });
-  const tails = find('[data-tail]');
+  wrap.addEventListener('change', () => find('[data-out]').toggleAttribute('data-nowrap', !wrap.checked));
+  times.addEventListener('change', () => { log.hasTimes = times.checked; find('[data-out]').toggleAttribute('data-times', log.hasTimes); showSources(); setLine(lineOfLog()); });
+  const tails = find('select[data-tail]');
   tails.append(...TAILS.map(count => element('option', { value: count, selected: count === log.tail }, `${count.toLocaleString('en')} lines`)));
   tails.addEventListener('change', () => { log.tail = Number(tails.value); beginAnew(); });
 }
 
+/** @param {Api.Workspace} record */
 function showLog(record) {
   const isFirst = log.record === null;
   log.record = record;

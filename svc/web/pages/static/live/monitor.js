@@ -15,7 +15,7 @@ const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
 const tenth = value => amount(Math.round(value * 10) / 10);
 const coreWords = value => value > 0 && value < 0.1 ? value.toFixed(2) : tenth(value);
 const sizeOf = gib => sizeWords(gib * BYTES_GIB);
-const seen = { record: null, sample: null, window: 120, asTables: !window.uPlot, times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
+const seen = { record: /** @type {Api.Workspace} */ (null), sample: null, window: 120, asTables: !window.uPlot, times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
 const charts = {
   cpu: monitorChart({ title: 'CPU', form: coreWords }),
   memory: monitorChart({ title: 'Memory', form: sizeOf }),
@@ -117,6 +117,7 @@ function showTrouble(notice) {
   for (const name of ['[data-charts]', '[data-processes]']) find(name).hidden = notice !== null && seen.sample === null;
 }
 
+/** @param {Api.Workspace} record */
 function showMonitor(record) {
   const isFirst = seen.record === null, runs = record.status === 'running';
   seen.record = record;
@@ -145,8 +146,9 @@ function startMonitorButtons() {
     for (const button of findAll('[data-window]')) setAttribute(button, 'aria-pressed', String(button.dataset.window === value));
     showSample();
   } } }, title)));
-  find('[data-tables]').checked = seen.asTables;
-  find('[data-tables]').addEventListener('change', event => { seen.asTables = event.target.checked; showSample(); });
+  const tables = find('input[data-tables]');
+  tables.checked = seen.asTables;
+  tables.addEventListener('change', () => { seen.asTables = tables.checked; showSample(); });
   find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(samples.status.name) ? samples.start({ anew: true }) : samples.stop()));
   const restyle = () => { for (const chart of Object.values(charts)) chart.restyle(); };
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);

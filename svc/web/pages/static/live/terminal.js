@@ -16,7 +16,7 @@ const READER = 'svc.terminal.reader';
 const SLEPT_MS = 30_000;
 
 const shells = [];
-const terminal = { record: null, chosen: null, max: 8, isBegun: false, isOpening: false, next: 1, readsAloud: localStorage.getItem(READER) === 'on' };
+const terminal = { record: /** @type {Api.Workspace} */ (null), chosen: null, max: 8, isBegun: false, isOpening: false, next: 1, readsAloud: localStorage.getItem(READER) === 'on' };
 
 const pathNow = () => `/api/workspaces/${encodeURIComponent(terminal.record?.id ?? workspaceName)}`;
 const nameNow = () => quoted(terminal.record?.name ?? workspaceName);
@@ -38,6 +38,7 @@ async function readShells() {
   for (const item of shown) if (!shells.some(shell => shell.id === item.id)) add(item);
 }
 
+/** @param {Api.Terminal} record */
 function add(record, ticket = null) {
   const number = terminal.next++;
   const tab = element('button', {
@@ -215,6 +216,7 @@ async function begin() {
   }
 }
 
+/** @param {Api.Workspace} record */
 function show(record) {
   terminal.record = record;
   if (!find('[data-terminal]')) { find('[data-own-line]').textContent = lineNow(); return; } // the page says why

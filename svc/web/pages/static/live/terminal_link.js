@@ -13,7 +13,13 @@ const RESTARTS = 1012, TAKEN = 4001, ENDED = 4000, BUGS = [1002, 1007, 1009, 440
 // {name: connecting, open, waiting, restarting, behind, signed-out, refused or ended, ...}.
 export class TerminalLink {
   constructor({ path, id, ticket = null, view, size, changed, titled }) {
-    Object.assign(this, { path, id, ticket, view, size, changed, titled });
+    this.path = path;
+    this.id = id;
+    this.ticket = ticket;
+    this.view = view;
+    this.size = size;
+    this.changed = changed;
+    this.titled = titled;
     this.status = { name: 'connecting' };
     this.isNew = ticket !== null; // nothing was shown or asked before
     this.tries = 0;

@@ -8,7 +8,7 @@ export function letXtermStyle() {
   document.createElement = (tag, options) => (tag === 'style' ? standIn(create('span')) : create(tag, options));
   const set = Element.prototype.setAttribute;
   Element.prototype.setAttribute = function setAttributeOrStyle(name, value) {
-    if (name === 'style') this.style.cssText = value;
+    if (name === 'style' && this instanceof HTMLElement) this.style.cssText = value;
     else set.call(this, name, value);
   };
 }

@@ -1,5 +1,5 @@
 // Go to or run: a combobox over what there is and what can be done. The focus stays in the field.
-import { all, call } from '../frame/api.js';
+import { all, call, outcomes } from '../frame/api.js';
 import { hasSingleKeys } from '../frame/choices.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, stateOfStream } from '../frame/events.js';
@@ -51,12 +51,12 @@ function build() {
 async function read({ background = false } = {}) {
   if (reading) return reading;
   isStale = false;
-  reading = Promise.allSettled([all('/api/workspaces?sort=name', { background }), all('/api/templates?sort=name', { background }), all('/api/images', { background })]);
+  reading = outcomes([all('/api/workspaces?sort=name', { background }), all('/api/templates?sort=name', { background }), all('/api/images', { background })]);
   const answers = await reading;
   reading = null;
   Object.keys(known).forEach((name, at) => { known[name] = answers[at].value ?? known[name]; });
   // Root has no workspaces and no images: what is refused for good is not there.
-  failure = answers.map(answer => answer.reason).find(error => error && ![401, 403].includes(error.status)) ?? null;
+  failure = answers.map(answer => answer.error).find(error => error && ![401, 403].includes(error.status)) ?? null;
   if (failure) isStale = true;
   if (dialog.open) fill();
 }

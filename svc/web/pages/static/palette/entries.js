@@ -47,6 +47,7 @@ function workspaceEntry({ name, status, status_reason: code, exit_code: exit, st
   return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: words.filter(Boolean).join(', '), path: pathTo(name), cmd: `svc ws get ${quoted(name)}` };
 }
 
+/** @param {Api.Workspace} workspace */
 function deedsOf(workspace) {
   const { name, status, allowed_actions: allowed, idle } = workspace;
   const deed = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, deed: kind, workspace, cmd: COMMANDS[kind](name) });
@@ -67,6 +68,7 @@ function deedsOf(workspace) {
 // A name may be that of two templates, yours and everybody's: then the id says which.
 const refOf = ({ id, name }, templates) => templates.filter(other => other.name === name).length > 1 ? id : name;
 
+/** @param {Api.Template} template */
 function templateEntry(template, templates) {
   const { id, name, scope, revision, status } = template;
   const ref = refOf(template, templates);
@@ -77,6 +79,7 @@ function templateEntry(template, templates) {
   };
 }
 
+/** @param {Api.Template} template */
 function newFrom(template, _, templates) {
   if (template.status !== 'enabled') return [];
   const ref = refOf(template, templates);
@@ -111,7 +114,7 @@ function ofThisBrowser() {
   const colours = Object.entries(THEMES).filter(([name]) => name !== theme());
   return [
     ...colours.map(([name, title]) => ({ key: `theme ${name}`, group: 'Actions', title, sub: 'switch theme', isLater: true, run: () => chooseTheme(name) })),
-    { key: 'keys', group: 'Actions', title: 'Keys', sub: 'shortcuts, help', isLater: true, keys: '?', run: () => find('#keys').showModal() },
+    { key: 'keys', group: 'Actions', title: 'Keys', sub: 'shortcuts, help', isLater: true, keys: '?', run: () => find('dialog#keys').showModal() },
     { key: 'copy', group: 'Actions', title: "Copy this screen's command", isLater: true, keys: 'y', cmd: find('[data-line]').textContent, run: copyLine },
     { key: 'sign-out', group: 'Actions', title: 'Sign out', isLater: true, run: () => find('[data-sign-out]').click() },
   ];

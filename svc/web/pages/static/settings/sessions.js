@@ -36,6 +36,7 @@ function table() {
   return node;
 }
 
+/** @param {Api.OwnSession} session */
 function rowOf(session) {
   const { id, browser, address, current, created_at: began, last_used_at: used, idle_ends_at: idle, ends_at: ends } = session;
   const label = browser || 'unknown browser';
@@ -50,10 +51,12 @@ function rowOf(session) {
 
 const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
 
+/** @param {Api.OwnSession} session */
 function signOutButton(session) {
   return element('button', { class: 'btn sm', type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session), on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
 }
 
+/** @param {Api.OwnSession} session */
 function endButton(session, label) {
   return element('button', {
     class: 'btn sm danger', type: 'button', 'aria-label': `End ${label} from ${session.address}`, 'data-deed': true, 'data-key': `end-${session.id}`, 'data-cmd': endCommand(session), on: { click: event => end(session, label, event.currentTarget) },
@@ -67,6 +70,7 @@ function endAllButton() {
 // Ended elsewhere meanwhile, or by itself: that is what was wanted.
 const isGone = error => error.status === 404;
 
+/** @param {Api.OwnSession} session */
 async function end(session, label, button) {
   if (button.getAttribute('aria-disabled')) return;
   if (!await ask({ title: `End ${label}?`, words: [`The browser at ${session.address} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End the session', line: endCommand(session), danger: true })) return;

@@ -22,6 +22,7 @@ async function read(options) {
 }
 
 // Forms are built once: what is typed into them stays when something else is read anew.
+/** @param {Api.SessionAnswer} session */
 function show(session) {
   if (!find('#you-h')) build(session);
   put(find('[data-facts]'), known.me, () => facts(known.me));

@@ -9,8 +9,8 @@ function open(title, ...content) {
   const id = `dialog-${dialogs += 1}`;
   const dialog = element('dialog', { 'aria-labelledby': id }, ...content);
   find('form, .in', dialog).prepend(element('h2', { id, class: 'ref' }, title));
-  const opener = document.activeElement;
-  const row = opener?.closest('[data-id]')?.dataset.id, key = opener?.dataset.key;
+  const opener = /** @type {HTMLElement} */ (document.activeElement);
+  const row = /** @type {HTMLElement} */ (opener?.closest('[data-id]'))?.dataset.id, key = opener?.dataset.key;
   document.body.append(dialog);
   dialog.addEventListener('close', () => {
     dialog.remove();

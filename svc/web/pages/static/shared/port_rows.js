@@ -30,9 +30,15 @@ export function portFields({ name = '', container_port: number = '', access = 'o
 }
 
 // The texts of such fields, by their names.
-export const portTexts = place => Object.fromEntries(['name', 'container_port', 'kind', 'access', 'user'].map(name => [name, find(`[data-part=${name}]`, place).value.trim()]));
+export function portTexts(place) {
+  const text = name => find(`[data-part=${name}]`, place).value.trim();
+  return { name: text('name'), container_port: text('container_port'), kind: text('kind'), access: text('access'), user: text('user') };
+}
 
-// Texts as the API has a port. What is no number goes as it is: the API says so.
+/**
+ * Texts as the API has a port. What is no number goes as it is: the API says so.
+ * @param {ReturnType<typeof portTexts>} texts
+ */
 export function portRequest({ name, container_port: number, kind, access, user }) {
   return { name, container_port: number === '' ? null : /^\d+$/.test(number) ? Number(number) : number, access, kind, user: user || null };
 }

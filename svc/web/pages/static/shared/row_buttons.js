@@ -8,7 +8,22 @@ export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet
   return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`, 'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => { if (!isAway) press(event.currentTarget); } } }, picture && icon(picture), element('span', { class: 'clip' }, label));
 }
 
-// The menu of a row. `items`: null for a rule, else {label, line, press or href, danger, why: why it cannot be now}.
+/**
+ * @typedef {object} MenuItem of a row; null for a rule
+ * @property {string} label
+ * @property {string} line
+ * @property {() => void} [press] or `href`
+ * @property {string} [href]
+ * @property {boolean} [danger]
+ * @property {string | null} [why] it cannot be pressed now
+ */
+
+/**
+ * The menu of a row.
+ * @param {string} name
+ * @param {(MenuItem | null)[]} items
+ * @param {{isAway: boolean}} context
+ */
 export function rowMenu(name, items, { isAway }) {
   const item = (entry, at) => {
     if (!entry) return element('li', {}, element('hr'));

@@ -1,5 +1,5 @@
 // Rows of a table that stand still: they keep their places, and are touched only where they say anything else.
-import { find, setAttribute } from '../frame/dom.js';
+import { find, keyOfFocus, rowsIn, setAttribute } from '../frame/dom.js';
 import { isUnderHand } from './still.js';
 
 const saidBy = new WeakMap(); // row -> what it shows
@@ -7,7 +7,7 @@ const saidBy = new WeakMap(); // row -> what it shows
 // Show `rows`, each {id, says, build}: one that says what it said stays the very element that it was.
 export function showRows(body, rows) {
   if (isUnderHand(body, () => showRows(body, rows))) return;
-  const old = new Map([...body.children].map(row => [row.dataset.id, row]));
+  const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
   const next = rows.map(({ id, says, build }) => {
     const before = old.get(id);
     if (before && saidBy.get(before) === says) return before;
@@ -28,7 +28,7 @@ export function arrange(body, rows) {
 // A row in the place of another: the focus stays on its control, and its menu open.
 function takeOver(before, fresh) {
   const hadFocus = before.contains(document.activeElement);
-  const key = hadFocus ? document.activeElement.dataset.key : null;
+  const key = keyOfFocus(before);
   const isOpen = find('details[open]', before) !== null;
   before.replaceWith(fresh);
   if (isOpen) find('details', fresh)?.setAttribute('open', '');

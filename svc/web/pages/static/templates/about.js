@@ -3,6 +3,7 @@ import { element } from '../frame/dom.js';
 import { amount, counted, duration, gibibytes, quoted, sizeWords, time } from '../frame/words.js';
 
 // What this person calls a template on a command line, and in an address: its name where that means no other.
+/** @param {Api.Template} template */
 export function referenceOf(template, others = []) {
   const isOther = other => other.scope === 'private' && other.name === template.name && other.id !== template.id;
   return template.scope === 'global' && others.some(isOther) ? template.id : template.name;
@@ -42,17 +43,25 @@ export function madeFrom({ source, cloned_from: origin }, nameOf = id => id) {
 }
 
 // Whether workspaces can be made from it only after a build in the person's own store.
+/** @param {{source: Api.Source}} template */
 export const isBuilt = template => template.source.type === 'dockerfile';
+/** @param {Api.Template} template */
 export const needsBuild = (template, image) => isBuilt(template) && image?.status !== 'ready';
 
 // Who may change it: the owner of a private one, who alone sees it, and administrators a global one; disabled
 // global ones are seen by them alone.
+/**
+ * @param {Api.Template} template
+ * @param {Api.SessionAnswer} [session]
+ */
 export const mayChange = (template, session = null) => template.scope === 'private' || template.status === 'disabled' || Boolean(session?.user.superuser);
 
 // Whether its image can be neither pulled nor built: its registry is not allowed, and the store does not have it.
 export const NOT_ALLOWED = 'registry_not_allowed';
+/** @param {Api.Template} template */
 export const isBarred = (template, image) => image?.status !== 'ready' && template.findings.some(finding => finding.code === NOT_ALLOWED);
 
+/** @param {Api.Template} template */
 export function tagOf(template, image) {
   if (template.status === 'enabled') return isBarred(template, image) ? element('span', { class: 'tag danger' }, 'registry not allowed') : null;
   if (template.scope === 'global' && template.reviewed_revision !== template.revision) return element('span', { class: 'tag warn' }, 'waits for a review');

@@ -92,6 +92,7 @@ function stepOf(line) {
   return total ? `step ${number} of ${total}` : '';
 }
 
+/** @param {Api.Operation} operation */
 function headOf(operation, { title, cancel, step, save }) {
   const { id, kind, status, phase, progress, error, created_at: begun, finished_at: ended } = operation;
   const [shape, word] = STATES[status], isOpen = status === 'queued' || status === 'running';

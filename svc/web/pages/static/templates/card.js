@@ -6,6 +6,7 @@ import { pressable } from './page.js';
 const fact = (title, ...content) => [element('dt', {}, title), ...content];
 
 // `context`: reference, image, nameOf (of another template), and what its buttons do: build, enable, clone.
+/** @param {Api.Template} template */
 export function cardOf(template, context) {
   const { reference, image, nameOf } = context;
   const from = madeFrom(template, nameOf), users = image?.used_by ?? [], revision = element('span', { class: 'muted small num' }, `revision ${template.revision}`);
@@ -22,6 +23,7 @@ export function cardOf(template, context) {
     element('div', { class: 'foot' }, buttonsFor(template, context)));
 }
 
+/** @param {Api.Template} template */
 function buttonsFor(template, { reference, image, build, enable, clone }) {
   const commands = commandsOf(reference), { id } = template;
   const copy = pressable('Clone', { kind: 'sm quiet', cmd: commands.clone(`my-${template.name}`), key: `clone-${id}`, label: `Clone ${template.name}`, run: () => clone(template) });

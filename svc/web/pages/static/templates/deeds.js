@@ -7,6 +7,7 @@ import { counted } from '../frame/words.js';
 import { commandsOf } from './about.js';
 import { deed } from '../shared/page.js';
 
+/** @param {Api.Template} template */
 const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
 
 // What the button of a refusal says: the request that its action names.
@@ -14,11 +15,13 @@ export async function actOf(action) {
   await deed(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun`, act: actOf }, () => call(action.method, action.path, { body: action.body }));
 }
 
+/** @param {Api.Template} template */
 export function enable(button, template) {
   return deed(button, { what: `${template.name} was not enabled.`, done: `${template.name}: enabled`, act: actOf },
     () => call('POST', pathOf(template, '/enable'), { body: { revision: template.revision } }));
 }
 
+/** @param {Api.Template} template */
 export async function disable(button, template, reference) {
   const is = await ask({
     title: `Disable ${template.name}?`, words: ['Nobody can make a workspace from it until it is enabled again. Workspaces that were made from it stay, and so does its image.'],
@@ -28,17 +31,20 @@ export async function disable(button, template, reference) {
 }
 
 // Build or pull its image, as an operation: [the operation], or null.
+/** @param {Api.Template} template */
 export async function fetchImage(button, template, verb) {
   const came = await deed(button, { what: `The ${verb} of ${template.name} was not begun.`, done: `${template.name}: ${verb} begun`, act: actOf },
     () => call('POST', pathOf(template, `/image/${verb}`), { body: {} }));
   return came ? [came[0].operation] : null;
 }
 
+/** @param {Api.Operation} operation */
 export async function cancel(button, operation) {
   return await askToCancel(operation) && deed(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
 }
 
 // Delete it, after saying what stays. `using` is how many workspaces were made from it; null is not known.
+/** @param {Api.Template} template */
 export async function deleteTemplate(button, template, reference, using) {
   const words = [template.scope === 'global' ? 'It goes for everybody, with its revisions, its Dockerfile and the files that it is built with.' : 'It goes with its revisions, its Dockerfile and the files that it is built with.',
     using ? `${counted(using, 'workspace')} ${using === 1 ? 'was' : 'were'} made from it, so it will be refused: delete those first, or disable the template.` : 'No workspace was made from it. Images stay in the stores that have them.'];

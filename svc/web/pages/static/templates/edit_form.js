@@ -7,6 +7,7 @@ import { clearErrors, field, sendIn, showErrors } from './form.js';
 import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
+/** @type {[keyof Api.Limits, string, number][]} */
 const NUMBERS = [['cpu_limit', 'CPUs', 1], ['memory_bytes', 'Memory, GiB', SIZE], ['gpu_count', 'GPUs', 1], ['shm_bytes', 'Shared memory, GiB', SIZE], ['pids_limit', 'Processes', 1]];
 const REST = ['command', 'run_as', 'gpu', 'launchers', 'mounts'];
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -79,6 +80,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
 }
 
 // What the API has now, in the shape of a change.
+/** @param {Api.Template} template */
 function baseOf(template, key) {
   if (key === 'source') return { image_ref: template.source.image_ref };
   if (key === 'env') return template.env.map(one => (one.secret ? { name: one.name, secret: true } : { name: one.name, value: one.value, secret: false }));
@@ -89,6 +91,7 @@ function baseOf(template, key) {
 
 const wholePort = ({ name, container_port: number = null, access = 'owner', kind = 'http', user = null }) => ({ name, container_port: number, access, kind, user });
 
+/** @param {Api.Template} template */
 function plainFields(template) {
   const isImage = template.source.type === 'registry';
   const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
@@ -106,22 +109,24 @@ function plainFields(template) {
   };
 }
 
+/** @param {Api.Template} template */
 function numberFields(template, part) {
   const base = template[part], isDefault = part === 'defaults';
-  const inputs = NUMBERS.map(([key, title, unit]) => [key, unit, title, element('input', { class: 'input num', type: 'number', min: '0', step: 'any', value: base[key] === undefined || base[key] === null ? '' : base[key] / unit })]);
+  const inputs = NUMBERS.map(([key, title, unit]) => ({ key, unit, title, input: element('input', { class: 'input num', type: 'number', min: '0', step: 'any', value: base[key] === undefined || base[key] === null ? '' : base[key] / unit }) }));
   const mode = isDefault ? element('select', { class: 'input' }, [['', 'as the workspace asks'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) => element('option', { value, selected: value === (base.gpu_mode ?? '') }, title))) : null;
   const value = () => {
     const next = { ...base };
-    for (const [key, unit, , input] of inputs) {
+    for (const { key, unit, input } of inputs) {
       if (input.value === '') { if (base[key] !== null) delete next[key]; } else next[key] = unit === 1 ? Number(input.value) : Math.round(Number(input.value) * unit);
     }
     if (mode) { if (mode.value) next.gpu_mode = mode.value; else delete next.gpu_mode; }
     return { [part]: next };
   };
   return { value, node: element('div', { class: 'section', role: 'group', 'aria-labelledby': `${part}-h` }, element('h3', { id: `${part}-h` }, isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
-    element('div', { class: 'form-grid' }, inputs.map(([key, , title, input]) => field(title, `${part}.${key}`, input)), mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
+    element('div', { class: 'form-grid' }, inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)), mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
 }
 
+/** @param {Api.Template} template */
 function envFields(template) {
   const list = element('div', { class: 'stack-2' });
   const rowOf = one => {
@@ -142,6 +147,7 @@ function envFields(template) {
     element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
 }
 
+/** @param {Api.Template} template */
 function portsFields(template) {
   const list = element('div', { class: 'stack-2' });
   const remove = row => { row.remove(); add.focus(); list.dispatchEvent(new Event('input', { bubbles: true })); };
@@ -153,6 +159,7 @@ function portsFields(template) {
     element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
 }
 
+/** @param {Api.Template} template */
 function restField(template) {
   const control = element('textarea', { class: 'input mono', rows: '12', spellcheck: 'false', wrap: 'off' });
   control.value = JSON.stringify(Object.fromEntries(REST.map(key => [key, template[key]])), null, 2);

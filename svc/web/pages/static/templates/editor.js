@@ -8,9 +8,11 @@ import { counted } from '../frame/words.js';
 import { bytes, commandsOf } from './about.js';
 import { createFiles } from './context_files.js';
 
+/** @param {Api.Template} template */
 const pathOfText = template => `/api/templates/${encodeURIComponent(template.id)}/dockerfile`;
 
 // The stored text, its version, whether it is read-only, and the files that it is built with.
+/** @param {Api.Template} template */
 export async function readDockerfile(template, { background }) {
   const files = template.source.context_files ? all(`/api/templates/${encodeURIComponent(template.id)}/context`, { background }) : [];
   const [response, found] = await Promise.all([send('GET', pathOfText(template), { background }), files]);

@@ -14,7 +14,7 @@ const FILTERS = { all: 'All', global: 'Everybody\'s', private: 'Mine' };
 const GROUPS = [['global', 'Everybody\'s'], ['private', 'Yours']];
 
 const dialogs = () => import('./making.js');
-const known = { templates: [], images: new Map() };
+const known = { templates: /** @type {Api.Template[]} */ ([]), images: new Map() };
 const shown = { filter: 'all', text: '', most: { global: AT_ONCE, private: AT_ONCE } };
 
 async function read({ background }) {
@@ -25,6 +25,7 @@ async function read({ background }) {
 
 const nameOf = id => known.templates.find(template => template.id === id)?.name ?? 'another';
 
+/** @param {Api.Template} template */
 function matches(template) {
   const text = shown.text.trim().toLowerCase();
   return [template.name, template.description, template.source.image_ref].some(part => part.toLowerCase().includes(text));
@@ -71,6 +72,7 @@ function showCards() {
   showCounts();
 }
 
+/** @param {Api.Template} template */
 function card(template) {
   const reference = referenceOf(template, known.templates);
   return cardOf(template, {

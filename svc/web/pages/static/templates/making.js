@@ -86,6 +86,7 @@ export function askForTemplate() {
 }
 
 // Ask for the name of a clone, and make it.
+/** @param {Api.Template} template */
 export function askForClone(template, reference) {
   const commands = commandsOf(reference), name = element('input', { class: 'input mono', id: 'clone-name', name: 'name', value: `my-${template.name}`.slice(0, 63), required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
   const code = element('code', {}, commands.clone(name.value)), place = element('div', { hidden: true });

@@ -5,8 +5,10 @@ import { ask } from '../frame/asking.js';
 import { element } from '../frame/dom.js';
 import { commandsOf } from './about.js';
 
+/** @param {Api.Template} template */
 const templatePath = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
 
+/** @param {Api.Template} template */
 export async function removeImage(send, button, template, reference, users) {
   const is = await ask({
     title: `Remove the image of ${template.name}?`,
@@ -18,6 +20,7 @@ export async function removeImage(send, button, template, reference, users) {
 }
 
 // A bundle of it, by a link with a one-time ticket: the browser saves it without holding it in memory.
+/** @param {Api.Template} template */
 export async function exportTemplate(send, button, template) {
   const came = await send(button, { what: `${template.name} was not exported.` }, () => call('POST', '/api/tickets', { body: { url: templatePath(template, '/export') } }));
   if (!came) return;

@@ -23,6 +23,7 @@ export function overviewPanel({ template, image, reference, session, origin }, {
 }
 
 // Everything that a template gives a workspace, starts in it, or lets it reach.
+/** @param {Api.Template} template */
 export const fieldRows = template => [...resourceRows(template), ...gpuRows(template), ...insideRows(template), template.network && row('Network', mono(template.network)), row('When idle', idleWords(template.idle))].filter(Boolean);
 
 export function sourceRows({ source }) {
@@ -59,6 +60,7 @@ function tokenWords(token) {
   return [', its token is read from ', ...(token.file ? [mono(token.file)] : ['its output']), ...(token.pattern ? [' as ', mono(token.pattern)] : []), ...(token.link ? [' and goes to ', mono(token.link)] : [])];
 }
 
+/** @param {Api.Idle} idle */
 function idleWords({ action, after_minutes: minutes }) {
   if (!minutes || action === 'none') return 'no policy';
   return `${action === 'stop' ? 'stopped' : 'noted'} after ${minutes} idle minutes`;

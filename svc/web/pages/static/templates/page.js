@@ -1,5 +1,5 @@
 // What the screens of templates have in common: places that stand still, and buttons.
-import { element, find, findAll } from '../frame/dom.js';
+import { element, find, findAll, keyOfFocus } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { isUnderHand } from '../shared/still.js';
 
@@ -11,7 +11,7 @@ export function putIn(place, ...content) {
   const open = findAll('details[open]', place).map(menu => menu.dataset.key);
   for (const key of open) find(`details[data-key="${CSS.escape(key)}"]`, next)?.setAttribute('open', '');
   if (next.isEqualNode(place)) return;
-  const key = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const key = keyOfFocus(place);
   place.replaceChildren(...next.childNodes);
   if (key) find(`[data-key="${CSS.escape(key)}"]`, place)?.focus();
 }

@@ -14,7 +14,7 @@ import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
 
 const AT_ONCE = 100; // rows of the table; the rest on demand
-const known = { waiting: [], templates: [], images: new Map(), session: null, chosen: null };
+const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), images: new Map(), session: null, chosen: null };
 const view = { id: decodeURIComponent(location.pathname.split('/')[3] ?? ''), most: AT_ONCE, log: null };
 
 async function read({ background }) {
@@ -39,6 +39,7 @@ async function readChosen(options) {
   known.chosen = { template, image: known.images.get(template.id) ?? null, operation: operations.items[0] ?? null, difference, checked: null, reference: template.id, session: known.session };
 }
 
+/** @param {Api.Template} template */
 async function differenceOf(template, path, options) {
   if (template.reviewed_revision) {
     try {
@@ -108,6 +109,7 @@ function showChosen() {
   view.log.update(chosen.operation, { name: template.name, title: `revision ${template.revision}`, cancel: act.cancel });
 }
 
+/** @param {Api.Template} template */
 function differencePanel(template, difference, marks) {
   const title = [element('span', { class: 'name ref' }, template.name), difference.isWhole ? `, revision ${template.revision}: no revision of it was enabled before` : `, revision ${template.revision}: what changed since revision ${template.reviewed_revision}, the last enabled`];
   const files = template.source.context_files;
@@ -139,6 +141,7 @@ function globalTable() {
     rest > 0 && element('footer', {}, element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: () => { view.most += AT_ONCE; showNow(); } } }, `Show more of ${known.templates.length}`)));
 }
 
+/** @param {Api.Template} template */
 function rowButton(template) {
   const { id, name } = template;
   if (template.status === 'enabled') return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`, label: `Disable ${name}`, run: button => disable(button, template, id) });

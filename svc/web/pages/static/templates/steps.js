@@ -4,7 +4,9 @@ import { sizeWords } from '../frame/words.js';
 import { NOT_ALLOWED, commandsOf, farOf, isBarred, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
+/** @param {Api.Finding} finding */
 const isRefused = finding => finding.code === NOT_ALLOWED;
+/** @param {Api.Template} template */
 const verbOf = template => (isBuilt(template) ? 'build' : 'pull');
 
 // What comes next: registries, build, enable or use.
@@ -90,7 +92,11 @@ function checkedWords(checked) {
 
 const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-danger', 'close', 'refused'], ports: ['muted', 'info', 'note'], bundle_digest: ['muted', 'info', 'note'], changed: ['muted', 'info', 'note'], root_user: ['muted', 'info', 'note'] }; // in a rootless store, root inside is the user
 
-// `lineOf(finding)` gives the link to its line, `more(finding)` a button; both may be null.
+/**
+ * `lineOf` gives the link to the line of a finding, `more` a button; both may be null.
+ * @param {Api.Template} template
+ * @param {{lineOf: (finding: Api.Finding) => Element | null, more?: (finding: Api.Finding) => Element | null}} parts
+ */
 export function findingsPanel(template, { lineOf, more = () => null }) {
   const { findings } = template;
   const row = finding => {

@@ -1,6 +1,6 @@
 // One template: what it is, its Dockerfile with its build, what changed, and what is left until it can be used.
 import { all, call, send } from '../frame/api.js';
-import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { closestTo, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf } from './about.js';
@@ -13,7 +13,7 @@ import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
-const known = { template: null, tag: null, image: null, operation: null, revisions: [], dockerfile: null, checked: null, checkedFor: '', origin: null, reference: asked, session: null, difference: null };
+const known = { template: /** @type {Api.Template} */ (null), tag: null, image: null, operation: /** @type {Api.Operation} */ (null), revisions: [], dockerfile: null, checked: null, checkedFor: '', origin: null, reference: asked, session: null, difference: null };
 const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null, isLeaving: false };
 
 const menuDeeds = () => import('./menu_deeds.js');
@@ -35,6 +35,7 @@ async function read({ background }) {
 }
 
 // The Dockerfile, and the editor's own file.
+/** @param {Api.Template} template */
 async function readText(template, options) {
   view.editing ??= await import('./editor.js');
   return view.editing.readDockerfile(template, options);
@@ -184,7 +185,7 @@ function go(tab, { isBack = false } = {}) {
 }
 
 document.addEventListener('click', event => {
-  const link = event.target.closest('[data-tab-link]');
+  const link = closestTo(event, '[data-tab-link]');
   if (!link || !known.template || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
   go(link.dataset.tabLink);

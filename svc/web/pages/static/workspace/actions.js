@@ -8,7 +8,17 @@ import { quoted } from '../frame/words.js';
 import { lineForSh, lineOfCommand } from '../shared/own_command.js';
 import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../workspaces/deeds.js';
 
-const acting = { record: null, version: null, doing: null, done: () => {}, redraw: () => {}, refused: () => {} };
+const acting = {
+  /** @type {Api.Workspace} */
+  record: null,
+  version: null,
+  doing: null,
+  /** @type {(record: Api.Workspace | null) => void} */
+  done: () => {},
+  redraw: () => {},
+  /** @type {(kind: string, error: any, notice: HTMLElement) => void} */
+  refused: () => {},
+};
 
 // `listener` gets the record after a deed, or null where it must be read anew.
 export const onDone = (listener, redraw) => { acting.done = listener; acting.redraw = redraw; };
@@ -16,11 +26,13 @@ export const onDone = (listener, redraw) => { acting.done = listener; acting.red
 // `listener` gets the kind of a deed, its refusal and the notice of it, which it may add to.
 export const onRefused = listener => { acting.refused = listener; };
 
+/** @param {Api.Workspace} record */
 const acted = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
 
 // ---- the buttons ----
 
 // The record that the buttons are for, and its version.
+/** @param {Api.Workspace} record */
 export function actOn(record, version) { Object.assign(acting, { record, version }); }
 
 export const isDoing = () => acting.doing;
@@ -46,6 +58,7 @@ export function deedButton(kind, label, { kind: look = '', isBusy = false, key =
 
 const DEED_ICONS = { start: 'start', stop: 'stop' };
 
+/** @param {Api.Workspace} record */
 function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
   const isOff = isAway() || acting.doing !== null;

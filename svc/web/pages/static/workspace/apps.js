@@ -1,6 +1,6 @@
 // The apps and ports of a workspace: what runs behind them, and how another computer comes to them.
-import { call } from '../frame/api.js';
-import { command, element, find, icon, setAttribute } from '../frame/dom.js';
+import { call, outcomes } from '../frame/api.js';
+import { command, element, find, icon, rowsIn, setAttribute } from '../frame/dom.js';
 import { announce } from '../frame/notices.js';
 import { ask } from '../frame/asking.js';
 import { hostName, isAway, skeleton } from '../frame/frame.js';
@@ -18,7 +18,7 @@ import { cell, tableOf } from '../shared/tables.js';
 import { isUnderHand, put } from '../shared/still.js';
 
 const APPS_EVERY_MS = 5000; // connections make no event, and neither does a token that an app prints later
-const page = { record: null, launchers: null, ports: null, error: null, lastLines: new Map(), busy: new Map() };
+const page = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null), ports: /** @type {Api.PortState[]} */ (null), error: null, lastLines: new Map(), busy: new Map() };
 
 // ---- the parts, once ----
 
@@ -45,6 +45,7 @@ function build() {
 // ---- showing ----
 
 // Rows are shown when their states are known: how high they are depends on them.
+/** @param {Api.Workspace} record */
 async function show(record) {
   page.record = record;
   if (find('[data-rows]')) { showAll(); read(); return; }
@@ -78,12 +79,13 @@ function showAll() {
 // Rows stay where they are, and only their cells are made anew.
 function putRows(body, items, { key, says, cells }) {
   if (isUnderHand(body, () => putRows(body, items, { key, says, cells }))) return;
-  const old = new Map([...body.children].map(row => [row.dataset.id, row]));
+  const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
   const rows = items.map(item => old.get(key(item)) ?? element('tr', { role: 'row', tabindex: '-1', 'data-id': key(item) }));
   arrange(body, rows);
   items.forEach((item, at) => put(rows[at], says(item), () => cells(item)));
 }
 
+/** @param {Api.LauncherState} launcher */
 const portOf = (launcher, ports) => ports.find(port => port.name === launcher.port) ?? null;
 
 function appCells(item, port, runs) {
@@ -146,11 +148,11 @@ const read = oneAtATime(async () => {
 
 async function readBoth() {
   const path = workspacePath(page.record), options = { background: true };
-  const [launchers, ports] = await Promise.allSettled([call('GET', `${path}/launchers`, options), call('GET', `${path}/ports`, options)]);
+  const [launchers, ports] = await outcomes([call('GET', `${path}/launchers`, options), call('GET', `${path}/ports`, options)]);
   page.launchers = launchers.value?.items ?? page.launchers;
   page.ports = ports.value?.items ?? page.ports;
-  const { reason } = launchers.reason ? launchers : ports;
-  page.error = reason && reason.status && reason.status !== 401 ? reason.message : null;
+  const error = launchers.error ?? ports.error;
+  page.error = error?.status && error.status !== 401 ? error.message : null;
   for (const item of page.launchers ?? []) if (item.state === 'exited' && item.exit_code) await readLastLine(path, item);
 }
 
@@ -198,9 +200,10 @@ function addCommand({ name, container_port: inside, access, kind, user }) {
   return ['svc ws port add', quoted(page.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
 }
 
+/** @param {Api.Workspace} record */
 function line(record) {
-  const port = find('[data-port]') ? typed() : {};
-  if (port.name || port.container_port) return addCommand(port);
+  const port = find('[data-port]') ? typed() : null;
+  if (port?.name || port?.container_port) return addCommand(port);
   return `svc ws launchers ${quoted(record.name)} && svc ws ports ${quoted(record.name)}`;
 }
 

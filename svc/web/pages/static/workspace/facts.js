@@ -7,6 +7,7 @@ const LIMIT_WORDS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'sha
 const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'], pulling: ['busy', 'being pulled'], building: ['busy', 'being built'], failed: ['failed', 'its pull or build failed'] };
 
 // `gpuNumber` gives the number of a GPU by its UUID; `upgrade` opens what an upgrade changes.
+/** @param {Api.Workspace} record */
 export function factsOf(record, { gpuNumber, upgrade }) {
   const { id, template, resources, mounts, env, ports, network, command, idle } = record;
   const facts = [

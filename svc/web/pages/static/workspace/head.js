@@ -19,13 +19,15 @@ const READ_AGAIN = ['workspace.', 'launcher.', 'operation.finished', 'gpu.', 'im
 
 // The name, or the id, in the address: what the page was opened for.
 export const workspaceName = nameInAddress();
+/** @param {Api.Workspace} record */
 export const workspacePath = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
 export const tabPath = tab => `/workspaces/${encodeURIComponent(opened.record?.name ?? workspaceName)}${TAB_PATHS[tab]}`;
 // The version of a record, for If-Match.
+/** @param {Api.Workspace} record */
 export const versionOf = record => versions.get(record) ?? null;
 
 const versions = new WeakMap();
-const opened = { record: null, tab: '', show: null, line: null, isGone: false, resolve: null, titleEnd: '' };
+const opened = { record: /** @type {Api.Workspace} */ (null), tab: '', show: null, line: null, isGone: false, resolve: null, titleEnd: '' };
 
 function nameInAddress() {
   const word = location.pathname.split('/')[2] ?? '';
@@ -92,6 +94,7 @@ async function readRecord(options) {
 const beginHead = () => readFirst(readRecord, { loading: () => { if (!opened.record) showWaiting(); }, show: took, fail: showFailure });
 
 // A record that was read, or that a deed has answered with.
+/** @param {Api.Workspace} record */
 function took(record) {
   const old = opened.record;
   opened.record = record;
@@ -120,7 +123,7 @@ function showHead() {
   const title = find('[data-display]');
   title.textContent = title.title = spelledOut(record.display_name);
   title.hidden = record.display_name === '';
-  put(find('[data-state]'), [record, Date.now() > Date.parse(record.idle.keep_until ?? 0)], () => headState(record));
+  put(find('[data-state]'), [record, Date.now() > Date.parse(record.idle.keep_until ?? '')], () => headState(record));
   showTabs();
   actOn(record, versionOf(record));
   if (find('[data-actions] details[open]')) return; // a menu that is open stays as it is
@@ -128,6 +131,7 @@ function showHead() {
 }
 
 // The state in a word, and since when.
+/** @param {Api.Workspace} record */
 export function headState(record) {
   const { status, health } = record;
   const since = (iso, form) => element('span', { class: 'muted small' }, time(iso, form));

@@ -11,8 +11,10 @@ export function launcherState({ state, exit_code: code }) {
   return stateMark('stopped', 'Stopped');
 }
 
+/** @param {Api.Workspace} record */
 export const launcherLog = (record, name) => `/workspaces/${encodeURIComponent(record.name)}/logs?launcher=${encodeURIComponent(name)}`;
 
+/** @param {Api.Workspace} record */
 export function logButton(record, { name, title, state }) {
   return element('a', { class: 'btn sm quiet', href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`, 'data-key': `log-${name}`,
     'data-cmd': `svc ws logs ${quoted(record.name)} --launcher ${quoted(name)}${state === 'started' ? ' --follow' : ''}` }, 'Log');
@@ -25,6 +27,7 @@ export function sshLine({ ssh }) {
 }
 
 // The button of the way to it, of one that has been started: only what a browser opens is opened.
+/** @param {Api.Workspace} record */
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
   return element('button', { class: 'btn sm', type: 'button', 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`, 'data-key': `open-${name}`, 'data-cmd': sshLine(item),
@@ -37,6 +40,7 @@ export const connectOf = ({ connect }) => (connect.includes(' ') ? command(conne
 const tokensShown = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
 
 // The token for logging in: it is copied without being shown, and is in the page only while it is shown.
+/** @param {Api.Workspace} record */
 export function tokenOf(record, { name, title, token, started_at: run }) {
   if (!token) return null;
   const key = `${name} ${run}`, code = element('code', { class: 'small ref' });

@@ -5,6 +5,7 @@ import { quoted } from '../frame/words.js';
 import { field, formDialog } from '../shared/dialogs.js';
 
 // Resolves to the renamed record, null where it was not renamed.
+/** @param {Api.Workspace} record */
 export function renameDialog(record, { version, path }) {
   const input = element('input', { class: 'input mono', value: record.name, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: '63' });
   return formDialog({
@@ -15,6 +16,7 @@ export function renameDialog(record, { version, path }) {
 }
 
 // Resolves to whether it was upgraded.
+/** @param {Api.Workspace} record */
 export async function upgradeDialog(record, { version, path, refuse }) {
   let plan;
   try {
@@ -37,6 +39,7 @@ export async function upgradeDialog(record, { version, path, refuse }) {
 const nextOf = ({ before, after }) => before === after ? 'the newer image' : `revision ${after}`;
 
 // Of one that runs: what would change, and what must be done before.
+/** @param {Api.Workspace} record */
 async function preview(record, plan) {
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'plan-h' }, element('div', { class: 'in' },

@@ -15,7 +15,7 @@ import { put } from '../shared/still.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
-const overview = { record: null, followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false };
+const overview = { record: /** @type {Api.Workspace} */ (null), followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false };
 
 // ---- the parts, once ----
 
@@ -25,6 +25,7 @@ function panel(key, title, actions, ...content) {
     element('div', { 'data-body': key }));
 }
 
+/** @param {Api.Workspace} record */
 function build(record) {
   const name = quoted(record.name);
   const link = (tab, cmd, label) => element('a', { class: 'small', href: tabPath(tab), 'data-cmd': cmd }, label);
@@ -46,6 +47,7 @@ const gpuName = uuid => (gpuNumber(uuid) === '–' ? `GPU ${uuid.slice(0, 12)}` 
 
 // ---- showing ----
 
+/** @param {Api.Workspace} record */
 function show(record) {
   overview.record = record;
   if (!find('[data-reasons]')) build(record);
@@ -91,6 +93,7 @@ function showApps() {
     element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record))))]);
 }
 
+/** @param {Api.Workspace} record */
 function appRow(item, record) {
   const port = record.ports.find(other => other.name === item.port);
   const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);

@@ -16,6 +16,7 @@ export function noticeOf(kind, title, words, { buttons = [], cmd = '', code = ''
 }
 
 // The notices of a record, the gravest first. `patchAndStart(patch)` edits it and starts it; `pull` gets its image.
+/** @param {Api.Workspace} record */
 export function reasonsOf(record, tools) {
   const { status } = record;
   if (status === 'creating') return [creating(record)];
@@ -42,6 +43,7 @@ export function creating({ operation, status_reason: code, template }) {
 
 // ---- it runs, but ----
 
+/** @param {Api.Workspace} record */
 function whileRunning(record) {
   const { health, limits_missing: missing } = record;
   const idle = idleOf(record);
@@ -76,6 +78,7 @@ const WHY = {
 // Reasons that the failure of the last start says better.
 const SAID_BETTER = ['engine_error', 'start_timeout', 'gpu_unavailable'];
 
+/** @param {Api.Workspace} record */
 function whyStopped(record, tools) {
   const { status, status_reason: code, last_error: failure } = record;
   if (WHY[code] && !(failure && SAID_BETTER.includes(code))) return WHY[code](record, tools);
@@ -84,6 +87,7 @@ function whyStopped(record, tools) {
   return null;
 }
 
+/** @param {Api.Workspace} record */
 function when(record, before = '') {
   const at = record.stopped_at ?? record.status_since;
   return [before, time(at, 'ago'), '. '];
@@ -98,6 +102,7 @@ export function nextMemory(bytes) {
   return 2 ** (Math.floor(Math.log2(bytes / GIB_SIZE)) + 1) * GIB_SIZE;
 }
 
+/** @param {Api.Workspace} record */
 function moreMemory(record, { patchAndStart }) {
   const { name, resources } = record;
   if (resources.memory_bytes === null) return { buttons: [startButton('Start it again'), logsLink(record)], code: 'oom_killed' };
@@ -107,6 +112,7 @@ function moreMemory(record, { patchAndStart }) {
   return { buttons: [patchButton(`Give it ${amount(bytes / GIB_SIZE)} GiB and start`, cmd, () => patchAndStart(patch)), logsLink(record)], cmd, code: 'oom_killed' };
 }
 
+/** @param {Api.Workspace} record */
 function afterReboot(record, { patchAndStart }) {
   const patch = { restart_on_boot: true };
   const both = !record.restart_on_boot && patchButton('Start it, and after each reboot', editAndStart(record.name, patch), () => patchAndStart(patch), 'always');
@@ -120,6 +126,7 @@ function patchButton(label, cmd, act, key = 'remedy') {
 }
 
 // The last start failed: what it said.
+/** @param {Api.Workspace} record */
 function notStarted(record) {
   const { last_error: failure, status_reason: code } = record;
   if (!failure) return null;
@@ -128,6 +135,7 @@ function notStarted(record) {
   return noticeOf(failure.code === 'gpu_unavailable' ? 'warn' : 'danger', 'It was not started.', [...words, time(failure.at, 'ago'), '.'], { buttons: WHY[code] && !SAID_BETTER.includes(code) ? [] : [startButton('Try again'), logsLink(record)], code: failure.code });
 }
 
+/** @param {Api.Workspace} record */
 function imageMissing(record, { pull }) {
   const { image_status: status, template, allowed_actions: allowed } = record;
   if (status !== 'missing' || !allowed.includes('start') || template.newer_revision) return null;

@@ -8,7 +8,9 @@ import { refused } from '../frame/notices.js';
 import { duration, gibibytes, quoted } from '../frame/words.js';
 import { PHASES } from '../workspaces/states.js';
 
-let operation = null, place = null;
+/** @type {Api.Operation} */
+let operation = null;
+let place = null;
 
 // What is shown instead of a workspace that is not there.
 export function absent(title, words) {

@@ -14,7 +14,7 @@ import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
 import { put } from '../shared/still.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
-const edited = { record: null, base: null, version: null, theirs: null, isSaving: false };
+const edited = { record: /** @type {Api.Workspace} */ (null), base: null, version: null, theirs: null, isSaving: false };
 
 // Whether the host has GPUs is asked beside the record; the first look waits for it, and not for long.
 const HOST_MS = 1500;
@@ -44,6 +44,7 @@ const nameField = () => find('[name=name]', renameForm());
 
 // ---- showing ----
 
+/** @param {Api.Workspace} record */
 function show(record) {
   host.record = record;
   if (host.isWithGpus === null) return;
@@ -58,6 +59,7 @@ function show(record) {
 }
 
 // What others changed comes into the fields that are as they were; typed ones stay, and are told.
+/** @param {Api.Workspace} record */
 function takeOver(record, isFirst) {
   const texts = textsOf(record);
   if (isFirst) fillForm(editForm(), texts, Object.keys(texts));
@@ -180,6 +182,7 @@ function editCommand(patch) {
   return Object.keys(patch).length === 0 ? `svc ws edit ${name} --file patch.json` : `svc ws edit ${name} --file - <<< ${quoted(JSON.stringify(patch))}`;
 }
 
+/** @param {Api.Workspace} record */
 function line(record) {
   if (!edited.base || !editForm()) return `svc ws edit ${quoted(record.name)} --file patch.json`;
   const { patch } = newPatch();

@@ -7,7 +7,7 @@ import { quoted, time } from '../frame/words.js';
 import { bank } from '../workspaces/bank.js';
 
 const TRY_MS = 30_000; // besides: at once when the host's capacity changes
-const waiting = { record: null, path: '', timer: null, notice: null, done: null };
+const waiting = { record: /** @type {Api.Workspace} */ (null), path: '', timer: null, notice: null, done: null };
 
 // Add to the notice of a refused start the GPUs of the host, and the button that goes on trying; `path` is the
 // workspace's, `done` is called when it is started or refused for another reason.
@@ -20,10 +20,12 @@ export function offerToWait(notice, { record, path, gpus, done }) {
   if (gpus?.length) text.after(element('div', { class: 'bank-box' }, bank(gpus, { compact: true })));
 }
 
+/** @param {Api.Workspace} record */
 function waitButton(record) {
   return element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'wait', 'data-cmd': `svc ws start ${quoted(record.name)}`, on: { click: () => wait(record) } }, 'Keep trying while this page is open');
 }
 
+/** @param {Api.Workspace} record */
 function wait(record) {
   waiting.record = record;
   waiting.timer = setInterval(tryStart, TRY_MS);

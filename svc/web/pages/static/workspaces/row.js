@@ -7,6 +7,7 @@ import { cell } from '../shared/tables.js';
 import { MOVING, PHASES, idleOf, stateMark } from './states.js';
 
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
+/** @param {Api.Workspace} workspace */
 export function needsYou(workspace, live) {
   return workspace.status === 'failed' || workspace.status_reason === 'oom_killed' || workspace.health === 'gpu_lost'
     || idleOf(workspace)?.action === 'stop' || (live?.launchers ?? []).some(isDead);
@@ -15,10 +16,11 @@ export function needsYou(workspace, live) {
 const isDead = ({ state, exit_code: code }) => state === 'exited' && code !== 0;
 
 // A workspace, or the set-up of one.
-export function rowOf({ workspace, setup }, context) {
+export function rowOf({ workspace = null, setup = null }, context) {
   return setup ? setupRow(setup, context) : workspaceRow(workspace, context);
 }
 
+/** @param {Api.Workspace} workspace */
 function workspaceRow(workspace, context) {
   const { name, template } = workspace;
   const newer = template.newer_revision && ['; ', element('a', { class: 'small', href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
@@ -37,6 +39,7 @@ const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
 
 // ---- state ----
 
+/** @param {Api.Workspace} workspace */
 function stateOf(workspace, { doing, act, isAway }) {
   const { status, health } = workspace;
   if (MOVING[status]) return [stateMark('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
@@ -52,6 +55,7 @@ function stateOf(workspace, { doing, act, isAway }) {
 
 const small = (...content) => element('span', { class: 'muted small' }, ...content);
 
+/** @param {Api.Workspace} workspace */
 function why(workspace) {
   const { status, status_reason: code, exit_code: exit, last_error: failure } = workspace;
   const words = reason(code, exit) || (status === 'failed' ? failure?.message ?? '' : '');
@@ -83,6 +87,7 @@ function sizeOf({ name, resources, status_reason: code }) {
   return [`${cpus}, ${memory}`, raise && ' ', raise];
 }
 
+/** @param {Api.Workspace} workspace */
 function appsOf(workspace, live) {
   if (workspace.status !== 'running' || !live) return [];
   const parts = [];
@@ -97,6 +102,7 @@ function appsOf(workspace, live) {
 
 // ---- buttons ----
 
+/** @param {Api.Workspace} workspace */
 function buttonsOf(workspace, context) {
   const { name, status, allowed_actions: allowed } = workspace;
   const buttons = [];
@@ -108,6 +114,7 @@ function buttonsOf(workspace, context) {
 
 const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
 
+/** @param {Api.Workspace} workspace */
 function deedButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
@@ -116,6 +123,7 @@ function deedButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet =
   }, !isBusy && icon(kind), label);
 }
 
+/** @param {Api.Workspace} workspace */
 function menuOf(workspace, { act, isAway, doing }) {
   const { name, allowed_actions: allowed } = workspace;
   const go = (label, path, cmd) => element('li', {}, element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
@@ -132,6 +140,7 @@ function menuOf(workspace, { act, isAway, doing }) {
 
 // ---- a set-up: its workspace is there when its image is ----
 
+/** @param {Api.Operation} operation */
 function setupRow(operation, { act, isAway }) {
   const { subject, template, phase, progress } = operation;
   const isBytes = progress?.unit === 'bytes' && progress.total;

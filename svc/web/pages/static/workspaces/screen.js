@@ -1,5 +1,5 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
-import { all, call } from '../frame/api.js';
+import { all, call, outcomes } from '../frame/api.js';
 import { command, element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
@@ -22,19 +22,19 @@ const TESTS = {
 };
 
 // What is known, and what is shown of it: rows keep their places until the person looks for others.
-const known = { workspaces: new Map(), live: new Map(), setups: new Map(), capacity: null };
+const known = { workspaces: /** @type {Map<string, Api.Workspace>} */ (new Map()), live: /** @type {Map<string, Api.LiveUse>} */ (new Map()), setups: /** @type {Map<string, Api.Operation>} */ (new Map()), capacity: /** @type {Api.Capacity} */ (null) };
 const shown = { ids: [], filter: 'all', text: '', descending: false };
 const busy = new Map(); // workspace id -> what a button is doing
 
 // ---- reading ----
 
 async function readAll({ background }) {
-  const [items, capacity] = await Promise.allSettled([
+  const [items, capacity] = await outcomes([
     all('/api/workspaces?sort=name', { background }), call('GET', '/api/workspaces/capacity', { background }),
   ]);
   known.capacity = capacity.value ?? known.capacity;
-  const failed = [items, capacity].find(part => part.reason);
-  if (failed) throw failed.reason;
+  const error = items.error ?? capacity.error;
+  if (error) throw error;
   known.workspaces = new Map(items.value.map(item => [item.id, item]));
 }
 
@@ -199,6 +199,7 @@ function focusRow(at) {
 }
 
 // The set-up of a workspace that is not there yet.
+/** @param {Api.Operation} operation */
 async function cancel(operation) {
   const { id, subject } = operation;
   if (!await askToCancel(operation)) return;
