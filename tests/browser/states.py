@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from browser.canned import Canned
@@ -20,3 +22,12 @@ class State(NamedTuple):
     prepare: Callable[[Canned], None] = lambda _: None
     script: str = ""
     signed_in: bool = True
+
+
+def every_state() -> dict[str, State]:
+    """All states by "area: name"."""
+    return {
+        f"{file.parent.name}: {name}": state
+        for file in sorted(Path(__file__).parent.glob("*/states.py"))
+        for name, state in importlib.import_module(f"browser.{file.parent.name}.states").STATES.items()
+    }

@@ -6,12 +6,10 @@ silent, Tab comes to every control, and every command that is shown is one that 
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,18 +17,13 @@ from browser import looking
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, until
 from browser.looking import ask, prefer, resize
-from browser.states import State
+from browser.states import State, every_state
 
 from svc.web.pages.shells import PAGES
 
 Answers = dict[str, Any]
-HERE = Path(__file__).parent
 ARTEFACTS = os.environ.get("SVC_TEST_ARTEFACTS", "")
-STATES: dict[str, State] = {
-    f"{file.parent.name}: {name}": state
-    for file in sorted(HERE.glob("*/states.py"))
-    for name, state in importlib.import_module(f"browser.{file.parent.name}.states").STATES.items()
-}
+STATES = every_state()
 # Screens whose area lists no states yet.
 WITHOUT: set[str] = set()
 # Texts that people and programs write as they like; names that the API restricts are none of them.

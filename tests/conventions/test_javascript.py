@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from posixpath import dirname, normpath
 
 import pytest
 from conventions.inspection import ROOT, javascript
 
+from svc.web.pages import assets
+
 PREFIX = Path(sys.executable).parent.parent
 SETTINGS = ROOT / "tests/run.d/javascript"
 PACKAGES = PREFIX / "share/javascript/node_modules"
+
+# The folders of the pages' modules, the upper first: one imports itself and those below, also for later.
+LAYERS = (
+    {"activity", "admin", "composer", "files", "images", "nothing", "settings", "templates", "workspaces"},
+    {"live"},  # terminal, logs and monitor of a workspace
+    {"workspace"},
+    {"screen"},
+    {"palette", "sign_in"},
+    {"shared"},
+    {"frame"},
+)
+FLOORS = {folder: number for number, folders in enumerate(reversed(LAYERS)) for folder in folders}
 
 
 def verdict(tool: str, *arguments: str | Path) -> None:
@@ -38,3 +54,20 @@ def test_eslint_finds_nothing() -> None:
 def test_types_hold() -> None:
     """Those of JSDoc, and of the records of the API, which schema/api.d.ts has."""
     verdict("typescript/bin/tsc", "--project", SETTINGS)
+
+
+def imports(text: str) -> list[str]:
+    """The paths of what a module imports, now or later."""
+    return re.findall(r"(?:\bfrom |\bimport\()'(\.[^']*)'", text)
+
+
+def test_no_folder_of_the_pages_imports_upwards() -> None:
+    assert {name.split("/")[0] for name in assets.sources()} == set(FLOORS)
+    found = []
+    for name, text in assets.sources().items():
+        folder = name.split("/")[0]
+        for path in imports(text):
+            other = normpath(f"{dirname(name)}/{path}").split("/")[0]
+            if other in FLOORS and other != folder and FLOORS[other] >= FLOORS[folder]:
+                found.append(f"{name} imports {path}")
+    assert not found

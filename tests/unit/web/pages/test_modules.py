@@ -118,10 +118,10 @@ def test_every_file_is_the_script_of_a_shell() -> None:
 
 
 def test_a_part_that_is_loaded_later_has_no_screen_of_its_own() -> None:
-    """shared/page.js knows the screen that it has begun; a second copy would know none."""
+    """screen/page.js knows the screen that it has begun; a second copy would know none."""
     found = modules.parts(assets.sources())
     later = {name for text in modules.join(assets.sources()).values() for name in _later(text)}
-    assert [name for name in later if "shared/page.js" in found[name]] == []
+    assert [name for name in later if "screen/page.js" in found[name]] == []
 
 
 def _later(text: str) -> list[str]:

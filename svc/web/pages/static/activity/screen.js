@@ -2,7 +2,8 @@
 import { all, call, session } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap } from '../frame/events.js';
-import { goLive, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { goLive, isRead, skeleton } from '../frame/frame.js';
+import { beginFrame } from '../screen/begin.js';
 import { setLine } from '../frame/line.js';
 import { refused, unread } from '../frame/notices.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
@@ -212,7 +213,7 @@ onGap(lookSoon);
 
 readAddress();
 showFilters();
-const frame = startFrame({ refresh: lookForNew });
+const frame = beginFrame({ refresh: lookForNew });
 if (!session.secret) await frame; // it leaves for the sign-in screen
 me = (await frame).user.name;
 await begin();

@@ -1,7 +1,7 @@
 // The GPUs of the host: who holds which and since when, what is used outside svc, and what was lost.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { deed, refreshSoon } from '../shared/page.js';
+import { deed, refreshSoon } from '../screen/page.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';

@@ -7,7 +7,7 @@ import { backupsPanel, doctorPanel, failedPanel, licencePanel, servicePanel, set
 import { setLine } from '../frame/line.js';
 import { withQuery } from './lines.js';
 import { startAdmin } from './page.js';
-import { refreshSoon } from '../shared/page.js';
+import { refreshSoon } from '../screen/page.js';
 
 const LIMIT = 200, EVERY_MS = 30_000;
 

@@ -1,7 +1,7 @@
 // What every screen of the administration is: for administrators.
 import { command, element, find } from '../frame/dom.js';
 import { quoted } from '../frame/words.js';
-import { startPage } from '../shared/page.js';
+import { startPage } from '../screen/page.js';
 
 let signedIn = '';
 

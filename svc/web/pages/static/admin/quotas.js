@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { startAdmin } from './page.js';
-import { deed, isShown, refreshSoon } from '../shared/page.js';
+import { deed, isShown, refreshSoon } from '../screen/page.js';
 import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';

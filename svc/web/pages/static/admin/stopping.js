@@ -1,7 +1,7 @@
 // An end to somebody else's workspace, which its owner sees.
 import { ask } from '../frame/asking.js';
 import { quoted } from '../frame/words.js';
-import { QUESTIONS } from '../workspaces/deeds.js';
+import { QUESTIONS } from '../shared/workspace_deeds.js';
 
 export const stopLine = ({ id, owner }) => `svc ws stop ${quoted(id)} --owner ${quoted(owner)}`;
 

@@ -1,4 +1,5 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
+/** @import { MenuItem } from '../shared/row_buttons.js' */
 import { command, element, icon } from '../frame/dom.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
 import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
@@ -90,7 +91,7 @@ function buttonsOf(account, { isAway, doing, act }) {
 function menuOf(account, { isAway, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
   const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
-  /** @type {import('../shared/row_buttons.js').MenuItem[]} */
+  /** @type {MenuItem[]} */
   const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })), href: withQuery('/admin/audit', { user: name }) }];
   if (!retired) {
     if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', `svc ws list --owner ${name}`));

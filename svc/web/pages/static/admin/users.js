@@ -2,7 +2,7 @@
 import { all, call, outcomes } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { me, startAdmin } from './page.js';
-import { deed, refreshSoon } from '../shared/page.js';
+import { deed, refreshSoon } from '../screen/page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';

@@ -5,7 +5,8 @@ import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
 import { freeName, levelFor, wordOfTemplate } from './choice.js';
 import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
-import { goLive, isAway, startFrame } from '../frame/frame.js';
+import { goLive, isAway } from '../frame/frame.js';
+import { beginFrame } from '../screen/begin.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, refused } from '../frame/notices.js';
@@ -379,7 +380,7 @@ setInterval(() => { if (!document.hidden && !isAway() && !setup) again({ names: 
 setInterval(() => { if (!document.hidden && !isAway()) setup?.refresh(); }, SETUP_MS);
 window.addEventListener('focus', () => { if (!isAway()) again(); });
 
-const frame = startFrame({ refresh });
+const frame = beginFrame({ refresh });
 if (!session.secret) await frame; // it leaves for the sign-in screen
 await begin();
 await frame;

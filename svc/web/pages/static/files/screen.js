@@ -2,7 +2,8 @@
 import { call, session } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { goLive, isAway, isRead } from '../frame/frame.js';
+import { beginFrame } from '../screen/begin.js';
 import { chosenEntries, folderBones, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
@@ -314,7 +315,7 @@ onState(() => {
 
 Object.assign(at, placeOf(location));
 showPlace();
-const frame = startFrame({ refresh });
+const frame = beginFrame({ refresh });
 if (!session.secret) await frame; // it leaves for the sign-in screen
 await open();
 await frame;

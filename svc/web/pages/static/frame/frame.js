@@ -4,7 +4,7 @@ import { closestTo, element, find, findAll, rowsIn, setAttribute } from './dom.j
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
-import { refused } from './notices.js';
+import { askByPart, refused } from './notices.js';
 import { refreshTimes, time } from './words.js';
 
 const AWAY = ['restarting', 'away'];
@@ -24,13 +24,19 @@ export function isRead() { readAt = new Date(); }
 
 export const isNotice = error => error instanceof Refusal;
 
-// Fill the frame and begin; `refresh` is the screen's own: read all anew. Resolves to the session, or never.
-export async function startFrame({ refresh }) {
+/**
+ * Fill the frame and begin. Resolves to the session, or never.
+ * @param {{refresh: () => any, later: Record<'palette' | 'signIn' | 'meant', () => Promise<any>>}} screen
+ *   `refresh` reads all of it anew; `later` loads the parts that it has as files of their own
+ */
+export async function startFrame({ refresh, later }) {
   for (const node of findAll('[data-host]')) node.textContent = shortName();
   document.title = `${document.title} · ${shortName()}`;
   startLine();
   startMenus();
-  startKeys();
+  startKeys(later.palette);
+  askByPart(later.meant);
+  signingIn = later.signIn;
   if (!session.secret) return leave();
   onSignedOut(error => { if (!isRenewing) (user ? showSignedOut(error, refresh) : leave()); });
   onUnreachable(() => showBanner(stateOfStream()));
@@ -124,8 +130,8 @@ async function signOut(event) {
 
 // ---- the session ended: sign in over the page, with what was typed kept ----
 
-// A file of its own, loaded while there is a session: when it is wanted, the service may be another release.
-const signingIn = () => import('../sign_in/again.js');
+// Loaded while there is a session: when it is used, the service may be another release.
+let signingIn = null;
 
 async function showSignedOut(error, refresh) {
   session.end();

@@ -9,7 +9,9 @@ const SEQUENCE_MS = 1500; // from g to its letter
 
 let wentAt = -Infinity;
 
-export function startKeys() {
+// `loadPalette` resolves to the palette.
+export function startKeys(loadPalette) {
+  const openPalette = () => togglePalette(loadPalette);
   document.addEventListener('keydown', event => {
     if (event.defaultPrevented || event.isComposing || closestTo(event, '[data-own-keys]')) return;
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'k') {
@@ -52,16 +54,14 @@ function stepRow(step) {
   rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
 }
 
-// The palette is a file of its own, loaded when it is first wanted.
-async function openPalette() {
+async function togglePalette(load) {
   const open = find('dialog[open]');
   if (open) {
     if (open.matches('.palette')) open.close();
     return;
   }
   try {
-    const palette = await import('../palette/dialog.js');
-    palette.open();
+    (await load()).open();
   } catch {
     toast('Go to or run could not be loaded: the service does not answer');
   }

@@ -21,9 +21,13 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
       element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
+let askingPart = null; // loads what asks
+
+export function askByPart(load) { askingPart = load; }
+
 // Do what the button of a refusal says; what ends something is asked about first.
 export async function ifMeant(action, act) {
-  const { isMeant } = await import('../shared/meant.js');
+  const { isMeant } = await askingPart();
   if (await isMeant(action)) act(action);
 }
 

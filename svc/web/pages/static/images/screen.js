@@ -7,7 +7,7 @@ import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { byName, counted, sizeOfWords } from '../frame/words.js';
-import { deed, showNow, startPage } from '../shared/page.js';
+import { deed, showNow, startPage } from '../screen/page.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';

@@ -7,7 +7,7 @@ import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { DEEDS, QUESTIONS } from '../workspaces/deeds.js';
+import { DEEDS, QUESTIONS } from '../shared/workspace_deeds.js';
 import { entriesOf, matching } from './entries.js';
 
 const AT_FIRST = { Workspaces: 6, Actions: 6, Templates: 4, Images: 0, Screens: 20 }; // before anything is typed

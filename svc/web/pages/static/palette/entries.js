@@ -5,7 +5,7 @@ import { PLACES } from '../frame/keys.js';
 import { copyLine } from '../frame/line.js';
 import { duration, quoted } from '../frame/words.js';
 import { reason } from '../shared/reasons.js';
-import { COMMANDS, KEEP_HOURS } from '../workspaces/deeds.js';
+import { COMMANDS, KEEP_HOURS } from '../shared/workspace_deeds.js';
 
 export const GROUPS = ['Workspaces', 'Actions', 'Templates', 'Images', 'Screens'];
 

@@ -1,7 +1,7 @@
 // What the three pages of the settings share: their bones, the tab, fields and days.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { showExpiring, skeleton } from '../frame/frame.js';
-import { startPage } from '../shared/page.js';
+import { startPage } from '../screen/page.js';
 
 let signedIn = null;
 

@@ -4,7 +4,7 @@ import { element, find, findAll } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { counted, time } from '../frame/words.js';
 import { announce } from '../frame/notices.js';
-import { deed, refresh } from '../shared/page.js';
+import { deed, refresh } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { day, startSettings } from './page.js';

@@ -5,7 +5,7 @@ import { ask } from '../frame/asking.js';
 import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
 import { announce } from '../frame/notices.js';
-import { deed, refresh } from '../shared/page.js';
+import { deed, refresh } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { countOnTab, day, field, fieldError, startSettings } from './page.js';

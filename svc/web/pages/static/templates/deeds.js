@@ -5,7 +5,7 @@ import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { counted } from '../frame/words.js';
 import { commandsOf } from './about.js';
-import { deed } from '../shared/page.js';
+import { deed } from '../screen/page.js';
 
 /** @param {Api.Template} template */
 const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;

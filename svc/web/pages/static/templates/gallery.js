@@ -6,7 +6,7 @@ import { setLine } from '../frame/line.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './deeds.js';
-import { startPage } from '../shared/page.js';
+import { startPage } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand

@@ -8,7 +8,7 @@ import { addressOf, commandsOf, imageState, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
-import { refreshSoon, showNow, startPage } from '../shared/page.js';
+import { refreshSoon, showNow, startPage } from '../screen/page.js';
 import { fieldRows, sourceRows } from './overview.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';

@@ -8,7 +8,7 @@ import { createLog } from './build.js';
 import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
 import { overviewPanel, usersPanel } from './overview.js';
 import { announce, answer } from '../frame/notices.js';
-import { deed, refreshSoon, showNow, startPage } from '../shared/page.js';
+import { deed, refreshSoon, showNow, startPage } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 

@@ -6,7 +6,7 @@ import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
 import { lineForSh, lineOfCommand } from '../shared/own_command.js';
-import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../workspaces/deeds.js';
+import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../shared/workspace_deeds.js';
 
 const acting = {
   /** @type {Api.Workspace} */

@@ -7,7 +7,7 @@ import { hostName, isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { quoted, time } from '../frame/words.js';
-import { stateMark } from '../workspaces/states.js';
+import { stateMark } from '../shared/workspace_states.js';
 import { change } from './actions.js';
 import { clearErrors, showErrors } from '../shared/dialogs.js';
 import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';

@@ -2,7 +2,8 @@
 import { Unreachable, send, session } from '../frame/api.js';
 import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { goLive, isAway, isRead, skeleton } from '../frame/frame.js';
+import { beginFrame } from '../screen/begin.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, unread } from '../frame/notices.js';
 import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
@@ -10,7 +11,7 @@ import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
 import { quoted, time } from '../frame/words.js';
 import { spelledOut } from '../shared/unseen.js';
-import { MOVING, idleOf, stateMark } from '../workspaces/states.js';
+import { MOVING, idleOf, stateMark } from '../shared/workspace_states.js';
 
 const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor', settings: '/settings' };
 const TAB_NAMES = { overview: '', terminal: 'Terminal', logs: 'Logs', apps: 'Apps and ports', monitor: 'Monitor', settings: 'Settings' };
@@ -46,7 +47,7 @@ export async function startWorkspace({ tab, show, line }) {
   onDone(record => (record ? took(record) : refreshWorkspace()), () => { if (opened.record && !opened.isGone) showHead(); });
   find('#main h1').textContent = workspaceName;
   document.title = titleOf(workspaceName);
-  const frame = startFrame({ refresh: refreshWorkspace });
+  const frame = beginFrame({ refresh: refreshWorkspace });
   opened.titleEnd = document.title.slice(titleOf(workspaceName).length);
   showTabs();
   find('.tabs [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' }); // narrow windows show some tabs only

@@ -3,7 +3,7 @@ import { command, element, icon, setAttribute } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { copyText } from '../frame/line.js';
 import { quoted } from '../frame/words.js';
-import { stateMark } from '../workspaces/states.js';
+import { stateMark } from '../shared/workspace_states.js';
 
 export function launcherState({ state, exit_code: code }) {
   if (state === 'started') return stateMark('running', 'Started');

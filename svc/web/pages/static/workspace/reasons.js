@@ -1,7 +1,7 @@
 // Why a workspace is as it is, above all else, with the remedy as a button.
 import { bar, command, element, icon } from '../frame/dom.js';
 import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
-import { PHASES, idleOf } from '../workspaces/states.js';
+import { PHASES, idleOf } from '../shared/workspace_states.js';
 import { deedButton } from './actions.js';
 import { limitWords } from './facts.js';
 

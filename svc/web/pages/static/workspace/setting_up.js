@@ -6,7 +6,7 @@ import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { duration, gibibytes, quoted } from '../frame/words.js';
-import { PHASES } from '../workspaces/states.js';
+import { PHASES } from '../shared/workspace_states.js';
 
 /** @type {Api.Operation} */
 let operation = null;

@@ -4,7 +4,7 @@ import { element, find, replace } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { quoted, time } from '../frame/words.js';
-import { bank } from '../workspaces/bank.js';
+import { bank } from '../shared/gpu_bank.js';
 
 const TRY_MS = 30_000; // besides: at once when the host's capacity changes
 const waiting = { record: /** @type {Api.Workspace} */ (null), path: '', timer: null, notice: null, done: null };

@@ -4,7 +4,7 @@ import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
 import { reason } from '../shared/reasons.js';
 import { spelledOut } from '../shared/unseen.js';
 import { cell } from '../shared/tables.js';
-import { MOVING, PHASES, idleOf, stateMark } from './states.js';
+import { MOVING, PHASES, idleOf, stateMark } from '../shared/workspace_states.js';
 
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
 /** @param {Api.Workspace} workspace */

@@ -4,13 +4,13 @@ import { command, element, find, icon, replace, setAttribute } from '../frame/do
 import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { isAway, skeleton } from '../frame/frame.js';
-import { DEEDS, QUESTIONS } from './deeds.js';
-import { headroom, headroomBones } from './headroom.js';
+import { DEEDS, QUESTIONS } from '../shared/workspace_deeds.js';
+import { headroom, headroomBones } from '../shared/headroom.js';
 import { setLine, toast } from '../frame/line.js';
 import { byName, quoted } from '../frame/words.js';
 import { filtersOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { deed, showNow, startPage } from '../shared/page.js';
+import { deed, showNow, startPage } from '../screen/page.js';
 import { needsYou, rowOf } from './row.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };

@@ -2,10 +2,11 @@
 import { session } from '../frame/api.js';
 import { find, findAll, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { goLive, isAway, isRead } from '../frame/frame.js';
 import { announce, answer, answerRefusal, unread } from '../frame/notices.js';
 import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
-import { isUnderHand } from './still.js';
+import { beginFrame } from './begin.js';
+import { isUnderHand } from '../shared/still.js';
 
 const whole = find('#screen');
 const page = { isShown: false };
@@ -21,7 +22,7 @@ export async function startPage({ may = null, later = () => {}, ...screen }) {
   onEvent(event => { if (page.isShown && page.wants(event)) refreshSoon(); });
   onGap(() => { if (page.isShown) refreshSoon(); });
   onState(showNow);
-  const frame = startFrame({ refresh: () => (page.isShown ? refresh() : begin()) });
+  const frame = beginFrame({ refresh: () => (page.isShown ? refresh() : begin()) });
   if (!session.secret) await frame; // it leaves for the sign-in screen
   if (may && !may(await frame)) return new Promise(() => {});
   await begin();

@@ -1,5 +1,5 @@
 // Headroom: the GPUs of the host, one slot each in its own order, and what is left of the quota.
-import { bank } from './bank.js';
+import { bank } from './gpu_bank.js';
 import { bar, element } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { amount, counted, gibibytes } from '../frame/words.js';
