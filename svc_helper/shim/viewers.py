@@ -1,7 +1,7 @@
-"""One viewer of a terminal: what it still has to get is a position in the scrollback, so nothing queues.
+"""The viewers of a terminal.
 
-A viewer that does not keep up skips to the beginning of what is kept; it never
-delays the shell or another viewer.
+What a viewer still has to get is a position in the scrollback, so that nothing queues. One that
+does not keep up skips to the beginning of what is kept; it never delays the shell or another viewer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from svc_helper.wire.quick_typing import Protocol
 from svc_helper.wire.terminal_frames import DATA_MAX, FRAME_MAX, OUTPUT, SKIPPED, facts
 
 _LAST_S = 30  # for a viewer to read the end of a terminal that has ended
+_AHEAD_MAX = 64 * 1024  # bytes that the quickest viewer has yet to read, beyond which the shell waits
 
 Size = tuple[int, int]  # columns, rows
 
@@ -168,6 +169,72 @@ class Viewer:
             self.close()
             return
         self._terminal.handle(self, frame)
+
+
+class Audience:
+    """The attached viewers, the first one first."""
+
+    def __init__(self, loop: Loop, scrollback: Scrollback, terminal: Terminal) -> None:
+        self._loop, self._scrollback, self._terminal = loop, scrollback, terminal
+        self._viewers: list[Viewer] = []
+        self._typist: Viewer | None = None
+
+    def __len__(self) -> int:
+        return len(self._viewers)
+
+    def add(self, sock: socket.socket, size: Size) -> Viewer:
+        """Attach a viewer with a window of this size."""
+        viewer = Viewer(self._loop, sock, self._scrollback, size, self._terminal)
+        self._viewers.append(viewer)
+        return viewer
+
+    def remove(self, viewer: Viewer) -> None:
+        """Forget a viewer that is detached."""
+        self._viewers.remove(viewer)
+        if self._typist is viewer:
+            self._typist = None
+
+    def typed(self, viewer: Viewer) -> None:
+        """Take note who typed last."""
+        self._typist = viewer
+
+    def decides_size(self, viewer: Viewer) -> bool:
+        """Whether the terminal has this viewer's size: it typed last, or nobody did and its size is new."""
+        return self._typist in (viewer, None)
+
+    def only(self) -> Viewer | None:
+        """The viewer, if there is just one: it determines the size."""
+        return self._viewers[0] if len(self._viewers) == 1 else None
+
+    def pump(self) -> bool:
+        """Send everybody what there is room for; whether anything was sent."""
+        sent = [viewer.pump() for viewer in list(self._viewers)]
+        return any(sent)
+
+    def lags(self) -> bool:
+        """Whether there are viewers, and even the quickest is far behind."""
+        behind = [self._scrollback.end - viewer.position for viewer in self._viewers]
+        return bool(behind) and min(behind) > _AHEAD_MAX
+
+    def set_reading(self, reading: bool) -> None:
+        """Whether to read what viewers type."""
+        for viewer in self._viewers:
+            viewer.set_reading(reading)
+
+    def state_changed(self) -> None:
+        """The terminal's state is to be sent again."""
+        for viewer in self._viewers:
+            viewer.state_changed()
+
+    def end(self, frame: bytes) -> None:
+        """Send everybody the rest of the output and this last frame."""
+        for viewer in list(self._viewers):
+            viewer.end(frame)
+
+    def close(self) -> None:
+        """Detach everybody."""
+        for viewer in list(self._viewers):
+            viewer.close()
 
 
 def viewer_socket(fds: list[int]) -> socket.socket:

@@ -125,6 +125,8 @@ TESTED_ELSEWHERE = {
     "svc/engine_errors.py": "unit/test_errors.py",
     "svc/tls/host_names.py": "unit/web/test_host_header.py",
     "svc/web/audited.py": "unit/web/api/test_fs.py",
+    "svc_helper/shim/terminal_command.py": "agent/shim/test_terminal.py",
+    "svc_helper/shim/terminal_master.py": "agent/shim/test_terminal.py",
     "svc_helper/agent/output.py": "agent/containers/test_exec.py",
     "svc_helper/agent/process.py": "agent/podman/test_service.py",
     "svc_helper/interpreter.py": "unit/server/test_children.py",

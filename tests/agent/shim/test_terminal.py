@@ -46,8 +46,8 @@ def test_typing_more_than_the_shell_takes_waits(stage: Stage) -> None:
             sent += 1000
         except BlockingIOError:
             stage.loop.turn(0.01)
-    assert len(stage.terminal._typed) <= 64 * 1024 + frames.DATA_MAX
-    stage.until(lambda: not stage.terminal._typed, viewer)
+    assert len(stage.terminal._master._typed) <= 64 * 1024 + frames.DATA_MAX
+    stage.until(lambda: not stage.terminal._master._typed, viewer)
 
 
 def test_viewers_that_type_and_go_fill_nothing(stage: Stage) -> None:
@@ -64,7 +64,7 @@ def test_viewers_that_type_and_go_fill_nothing(stage: Stage) -> None:
         other.close()
         stage.viewers.remove(other)
         stage.until(lambda: stage.terminal.row()["viewers"] == 1)
-    assert len(stage.terminal._typed) <= 64 * 1024 + frames.DATA_MAX
+    assert len(stage.terminal._master._typed) <= 64 * 1024 + frames.DATA_MAX
 
 
 def test_a_flood_of_sizes_and_of_titles(stage: Stage) -> None:
@@ -110,7 +110,7 @@ def test_a_command_that_gives_its_terminal_up_and_runs_on(stage: Stage) -> None:
         str(go),
     )
     stage.until(lambda: b"ready" in viewer.output, viewer)
-    stage.until(lambda: stage.terminal._paused is not None, viewer)
+    stage.until(lambda: stage.terminal._master._paused is not None, viewer)
     go.touch()
     stage.until(lambda: viewer.closed, viewer)
     assert viewer.ended == {"reason": "exited", "exit_code": 4}
