@@ -283,9 +283,21 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
     workspace = states.find(caller, ref)
     begun = launchers.NONE_BEGUN
     with audit.audited(caller, "workspace.start", workspace.id):
-        if workspace.status != "running" or not containers.is_running(caller, workspace):
-            begun = _serve(caller, transitions.start(caller, workspace))
+        present, runs = _look(caller, workspace)
+        if not runs:
+            begun = _serve(caller, transitions.start(caller, present))
     return records.one(workspace.id) | begun
+
+
+def _look(caller: Caller, workspace: Workspace) -> tuple[Workspace, bool]:
+    """The workspace and whether it runs; looks again when the worker has seen its end meanwhile."""
+    while workspace.status == "running":
+        if containers.is_running(caller, workspace):
+            return workspace, True
+        before, workspace = workspace, states.find(caller, workspace.id)
+        if workspace.status_since == before.status_since:
+            break
+    return workspace, False
 
 
 def _serve(caller: Caller, running: Workspace | None) -> dict[str, Any]:

@@ -176,6 +176,24 @@ def test_a_start_that_the_worker_saw_first_is_one(
     assert len(record["gpus"]) == 2
 
 
+def test_one_whose_end_the_worker_sees_meanwhile_is_started(ada: Caller, far: FarEnd, lab: str) -> None:
+    """After the end of everything, as when the host goes down: the start was refused as a second request."""
+    far.answers["ctr.start"] = STARTED
+    workspaces.start(ada, "lab")
+
+    def seen(_call: Any) -> dict[str, Any]:
+        present = states.of_id(lab)
+        assert present is not None
+        states.move(present, "stopped", "container_missing")
+        close_database()
+        return {"exists": True, "status": "stopped", "exit_code": 137}
+
+    far.answers["ctr.inspect"] = seen
+    leases.release(lab)
+    assert workspaces.start(ada, "lab")["status"] == "running"
+    assert far.verbs() == ["ctr.start", "ctr.inspect", "ctr.start"]
+
+
 def test_an_edit_between_look_and_claim(ada: Caller, far: FarEnd, lab: str, template: str) -> None:
     """GPUs that were not asked about before the lock are not asked about under it."""
     before = states.find(ada, "lab")
