@@ -101,7 +101,7 @@ def agent(request: pytest.FixtureRequest, user: User, image: str, directory: Pat
     if store is not None:
         (store / STORAGE).mkdir(parents=True, exist_ok=True)  # what is in the home was moved
         for path in (store, store / STORAGE):
-            shutil.chown(path, user.uid, user.uid)
+            shutil.chown(path, user.uid, user.gid)
     created = user.start_agent(store=str(store or ""))
     assert created.call("image.pull", image=image).data
     yield created

@@ -43,17 +43,17 @@ exec sleep infinity
 _ENTER = f"""
 set -e
 allocation='{" ".join(f"{name}={value}" for name, value in ALLOCATION.items())}'
-group=/sys/fs/cgroup/$1; owner=$2; uid=$3; home=$4; name=$5; shift 5
+group=/sys/fs/cgroup/$1; owner=$2; uid=$3; gid=$4; home=$5; name=$6; shift 6
 mkdir -p "$group/leaf"
 for directory in "$group" "$group/leaf"; do
     for file in . cgroup.procs cgroup.subtree_control cgroup.threads; do
-        chown "$owner:$owner" "$directory/$file"
+        chown "$owner" "$directory/$file"
     done
 done
-install -d -m 0700 -o "$uid" -g "$uid" "/run/user/$uid"
+install -d -m 0700 -o "$uid" -g "$gid" "/run/user/$uid"
 echo $$ > "$group/leaf/cgroup.procs"
 cd "$home"
-exec setpriv --reuid "$uid" --regid "$uid" --init-groups --reset-env \\
+exec setpriv --reuid "$uid" --regid "$gid" --init-groups --reset-env \\
     env -i HOME="$home" USER="$name" LOGNAME="$name" XDG_RUNTIME_DIR="/run/user/$uid" $allocation \\
     PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 "$@"
 """
@@ -242,7 +242,7 @@ class Namespace:
         begin = ["nsenter", f"--target={self.holder.pid}", "--mount", "sh", "-c", _ENTER, "sh"]
         group = f"test-{user.name}" if own_group else "test-not-owned"
         owner = str(user.uid) if own_group else "0"
-        return [*begin, group, owner, str(user.uid), user.home, user.name, *argv]
+        return [*begin, group, owner, str(user.uid), str(user.gid), user.home, user.name, *argv]
 
     def close(self) -> None:
         """End every process of the users, then the namespace."""
@@ -281,7 +281,7 @@ class User:
             options = ["--create-home", f"--home-dir={home}", "--shell", "/bin/bash"]
             subprocess.run(["useradd", *options, self.name], check=True)
         found = pwd.getpwnam(self.name)
-        self.uid, self.home = found.pw_uid, found.pw_dir
+        self.uid, self.gid, self.home = found.pw_uid, found.pw_gid, found.pw_dir
         text = '[storage]\ndriver = "overlay"\n'
         script = 'mkdir -p ~/.config/containers && printf "%s" "$1" > ~/.config/containers/storage.conf'
         self.run("sh", "-c", script, "sh", text)

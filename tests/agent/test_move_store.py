@@ -43,7 +43,7 @@ def store(mover: User, directory: Path) -> Path:
     path = directory / "moved" / mover.name
     path.mkdir(parents=True, mode=0o755)
     path.chmod(0o700)
-    shutil.chown(path, mover.uid, mover.uid)
+    shutil.chown(path, mover.uid, mover.gid)
     return path
 
 

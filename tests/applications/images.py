@@ -6,6 +6,7 @@ wheels. All is fetched once for each host.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import platform
@@ -94,10 +95,13 @@ def _code_server() -> Path:
 
 
 def _kept(name: str, ingredients: Iterable[str], make: Callable[[Path], None]) -> Path:
-    """A file of the cache, made when it is missing."""
+    """A file of the cache, made when it is missing; other runs of this host wait until it is whole."""
     digest = hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
     path = CACHE / f"applications-{name}-{digest}.tar"
-    if not path.exists():
+    with open(CACHE / "applications.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return path
         for old in CACHE.glob(f"applications-{name}-*"):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         draft = path.with_suffix(".new")

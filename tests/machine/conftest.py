@@ -18,6 +18,7 @@ HOST = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
 SUITE = os.environ.get("SVC_MACHINE_SUITE") or HOST
 CACHES = {"bookworm": TESTS / "machine", "trixie": TESTS / "debian13"}
 CACHE = CACHES.get(SUITE, TESTS / "machine")
+OWN = Path("/var/tmp/svc-machine")  # this run's: trees and packages, on the disk
 RELEASE_KEY = TESTS / "release.pem"
 
 
@@ -26,7 +27,7 @@ def tree() -> Path:
     """A Debian ready to boot; the wheels for a package are in the cache then."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it boots a machine")
-    made = CACHE / "tree"
+    made = OWN / "tree"
     subprocess.run([HERE / "build", CACHE, made], check=True, timeout=1800)
     return made
 
@@ -35,7 +36,7 @@ def tree() -> Path:
 def debs(tree: Path) -> Path:
     """A folder with the packages: `0` and `again` have the checkout's version, `1` a later one, and
     `previous` is the release before, if the checkout's history has it."""
-    built = CACHE / "debs"
+    built = OWN / "debs"
     subprocess.run([HERE / "debs", CACHE, built, tree], check=True, timeout=1800)
     return built
 

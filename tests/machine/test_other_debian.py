@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine.conftest import CACHES, HOST
+from machine.conftest import CACHES, HOST, OWN
 
 HERE = Path(__file__).parent
 CHECKS = re.findall(r"^check '([^']+)'", (HERE / "other/life.sh").read_text(), re.M)
@@ -21,14 +21,15 @@ SECONDS_MAX = 900
 def said() -> Iterator[str]:
     """Everything that the checks said in there."""
     other = OTHERS.get(HOST, "trixie")
-    cache = CACHES[other]
-    tree = cache / "other"
+    tree = OWN / "other"
     environment = os.environ | {"SVC_MACHINE_SUITE": other}
     try:
-        subprocess.run([HERE / "build", cache, tree], check=True, timeout=SECONDS_MAX, env=environment)
+        subprocess.run(
+            [HERE / "build", CACHES[other], tree], check=True, timeout=SECONDS_MAX, env=environment
+        )
         life = (HERE / "other/life.sh").read_text()
         (tree / "opt/check/life.sh").write_text(life)
-        command = [HERE / "other/enter", tree, "bash", "/opt/check/life.sh"]
+        command = [HERE.parent / "run.d/enter", tree, "bash", "/opt/check/life.sh"]
         done = subprocess.run(command, timeout=SECONDS_MAX, capture_output=True, text=True, errors="replace")
         print(done.stdout, done.stderr)  # pytest shows it with the first failure
         yield done.stdout

@@ -5,18 +5,18 @@ run_bench() {
     local WRAP=()
     say bench
     in_namespace bench
-    (cd "$TREE" && note_process && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m tests.bench "${EXTRA[@]}") </dev/null 9>&-
+    (cd "$TREE" && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m tests.bench "${EXTRA[@]}") </dev/null 9>&-
 }
 
 run_release() { # the machine with a kernel of its own; or debian13, distupgrade, or the named row of docs/reliability.md
     local WRAP=() row=${EXTRA[0]:-release} code=0
     if [ -x "$TREE/tests/machine/$row" ]; then
         in_namespace machine
-        (note_process && exec "${WRAP[@]}" "$TREE/tests/machine/$row" "${EXTRA[@]:1}") </dev/null 9>&- || code=$?
+        "${WRAP[@]}" "$TREE/tests/machine/$row" "${EXTRA[@]:1}" </dev/null 9>&- || code=$?
     else
         say "release: ${EXTRA[*]}"
         in_namespace hostile
-        (cd "$TREE/tests" && note_process && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m "hostile.faults.${EXTRA[0]}" "${EXTRA[@]:1}") \
+        (cd "$TREE/tests" && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m "hostile.faults.${EXTRA[0]}" "${EXTRA[@]:1}") \
             </dev/null 9>&- || code=$?
     fi
     echo "$code" >"$RESULTS/release.code"
@@ -34,11 +34,8 @@ find_other() { # OTHER becomes the release that this host is not, when it is one
 run_on_other() { # the suites without root, with the Python of the Debian that this host is not
     local suite report
     mkdir "$RESULTS/other"
-    (
-        note_process
-        exec env "SVC_TEST_RESULTS=$RESULTS/other" timeout --foreground --kill-after=30 2400 \
-            "$HERE/run.d/on" "$OTHER" --depth "$DEPTH" "${WITHOUT_ROOT[@]}"
-    ) </dev/null 9>&- || true
+    SVC_TEST_RESULTS=$RESULTS/other timeout --foreground --kill-after=30 2400 \
+        "$HERE/run.d/on" "$OTHER" no --depth "$DEPTH" "${WITHOUT_ROOT[@]}" </dev/null 9>&- || true
     for suite in "${WITHOUT_ROOT[@]}"; do
         for report in xml code processor left-out; do
             mv "$RESULTS/other/$suite.$report" "$RESULTS/$suite-$OTHER.$report" 2>/dev/null || true

@@ -31,7 +31,7 @@ install_packages() {
         printf '#!/bin/sh\n# svc-tests, while they install\nexit 101\n' >"$policy"
         chmod 0755 "$policy"
     fi
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; } || code=$?
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${missing[@]}" >/dev/null; } || code=$?
     [ -z "$policy" ] || rm -f "$policy"
     [ $code = 0 ] || die "apt-get could not install: ${missing[*]}" "check the network and the sources of apt"
 }
@@ -64,20 +64,29 @@ fetch_axe() { # what judges the pages, unless this very version is there already
     cp "$digests" "$PREFIX/share/axe-core/SHA256SUMS"
 }
 
+fetch_pieces() { # CACHE
+    [ ! -d "$1" ] || return 0
+    say "fetching the pieces of the web pages"
+    rm -rf "$1.new"
+    "$SOURCE/packaging/frontend/fetch" "$1.new" || die "the pieces of the web pages could not be fetched" "the lines above say why"
+    mv "$1.new" "$1"
+}
+
 install_pieces() { # of the web pages, into the installed program and the copy of the checkout; fetched once for this host
     wants_browser || return 0
     local cache place
     cache=/var/cache/svc-tests/pieces-$(cat "$SOURCE"/packaging/frontend/* | sha256sum | cut -c1-16)
-    if [ ! -d "$cache" ]; then
-        say "fetching the pieces of the web pages"
-        rm -rf /var/cache/svc-tests/pieces-*
-        "$SOURCE/packaging/frontend/fetch" "$cache.new" || die "the pieces of the web pages could not be fetched" "the lines above say why"
-        mv "$cache.new" "$cache"
-    fi
+    alone fetch_pieces "$cache"
     place=$("$PREFIX/bin/python3" -I -c 'import svc.web.pieces as pieces; print(pieces.FOLDER)')
     for place in "$place" "$TREE/svc/web/frontend"; do
         SVC_PIECES=$cache "$SOURCE/packaging/frontend/fetch" "$place"
     done
+}
+
+fetch_wheels() { # of JupyterLab, for a guide of the e2e suite, whose network is its loopback alone
+    [ ${#WANTED[@]} = 0 ] || [[ " ${WANTED[*]} " == *" e2e "* ]] || return 0
+    (cd "$TREE/tests" && "$PREFIX/bin/python3" -c 'from e2e.guides import python_image; python_image.wheels()' 2>/dev/null) ||
+        say "JupyterLab could not be fetched; its guide is skipped"
 }
 
 make_vendor_key() { # TOOL PRIVATE PUBLIC: the tests' own vendor, once for this host

@@ -44,7 +44,7 @@ def store(far_user: User, directory: Path) -> Path:
     path = directory / "stores" / far_user.name
     path.mkdir(parents=True, mode=0o755)
     path.chmod(0o700)
-    shutil.chown(path, far_user.uid, far_user.uid)
+    shutil.chown(path, far_user.uid, far_user.gid)
     return path
 
 

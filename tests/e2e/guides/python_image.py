@@ -6,11 +6,13 @@ reaches no package index. The wheels come from PyPI, once for each host.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import subprocess
 import sysconfig
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,12 +42,15 @@ def wheels() -> Path:
     """The folder with the wheels of the lock file; raises CalledProcessError where PyPI is not reached."""
     digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]
     folder = CACHE / f"wheels-{digest}"
-    if not folder.exists():
-        draft = CACHE / f"wheels-{digest}.{os.getpid()}"
+    if folder.exists():
+        return folder
+    with tempfile.TemporaryDirectory(prefix="wheels-", dir=CACHE, ignore_cleanup_errors=True) as draft:
         argv = [PREFIX / "bin/python3", "-I", "-m", "pip", "download", "--quiet", "--no-deps"]
         argv += ["--only-binary=:all:", "--dest", draft, "--requirement", LOCK]
         subprocess.run(argv, check=True, capture_output=True, text=True)
-        draft.rename(folder)
+        os.chmod(draft, 0o755)
+        with contextlib.suppress(OSError):  # another run of this host was sooner
+            os.rename(draft, folder)
     return folder
 
 

@@ -207,7 +207,9 @@ def test_a_host_without_the_files(new_user: str, tmp_path: Path) -> None:
         "from svc_helper.provision import subids; from svc_helper.root import check\n"
         f"account = check.resolve({new_user!r})\n"
         "subids.ensure(account, 'uid'); subids.ensure(account, 'gid')\n"
-        f"assert open('/etc/subuid').read() == open('/etc/subgid').read() == '{new_user}:100000:65536\\n'\n"
+        "first = check.login_defs().get('SUB_UID_MIN', 100000)\n"
+        f"line = f'{new_user}:{{first}}:65536\\n'\n"
+        "assert open('/etc/subuid').read() == open('/etc/subgid').read() == line\n"
     )
     steps = ["mount -t tmpfs none $1", "cp -a /etc/. $1", "rm -f $1/subuid $1/subgid", "mount --bind $1 /etc"]
     script = " && ".join([*steps, 'exec /usr/bin/python3 -c "$0"'])
