@@ -4,7 +4,7 @@ The sources are ordinary modules, which run as they are. `app.js` is all that `f
 no other one imports is a screen, and its file has what it needs besides. Joining takes out the imports
 between the parts of one file, and points the others to `app.js`. All parts of a file share one scope then:
 a name that two of them declare is a syntax error, which a test finds first. Comments and indentation stay
-behind, a fifth of what would be sent; a test holds that no string spans lines.
+behind, a fifth of what would be sent; eslint holds that no string spans lines.
 
 A screen may load a part later, by `import('./part.js')`: that module is a file of its own too.
 """
@@ -18,20 +18,22 @@ from posixpath import dirname, normpath
 SHARED = "frame/"
 APP = "app.js"
 
-# The only form of an import: names, of a module by its relative path, on one line.
-_IMPORT = re.compile(r"^import \{ ([^}\n]*) \} from '(\.\.?/[\w./]+\.js)';\n", re.MULTILINE)
+# The only form of an import: names, of a module by its relative path.
+_IMPORT = re.compile(r"^import \{\s*([^}]*?),?\s*\} from '(\.\.?/[\w./]+\.js)';\n", re.MULTILINE)
 # A part that is loaded later: the same form of a path.
 _LATER = re.compile(r"\bimport\('(\.\.?/[\w./]+\.js)'\)")
-_BLOCK_COMMENT = re.compile(
-    r"/\*.*?\*/ ?", re.DOTALL
-)  # types of records and their like; no string has the mark
-# Lines of comments, and comments behind code: without a quote in them, so that none is the end of a string.
-_LEFT_OUT = re.compile(r"^[ \t]*//.*\n|[ \t]+//[^\n'\"`]*$|^[ \t]+|^[ \t]*\n", re.MULTILINE)
+# Types of records and their like; eslint holds that no string has the mark.
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/ ?", re.DOTALL)
+# Lines of comments, and comments behind code: without quotes or braces, so that none is a part of a string.
+_LEFT_OUT = re.compile(r"^[ \t]*//.*\n|[ \t]+//[^\n'\"`{]*$|^[ \t]+|^[ \t]*\n", re.MULTILINE)
+
+# A line without a comment that ends within brackets: the next one may stand in it.
+_GOES_ON = re.compile(r"^((?:(?!//).)*[,(\[])\n", re.MULTILINE)
 
 
 def imports_of(name: str, text: str) -> list[tuple[list[str], str]]:
     """What a module imports: the names, and the module by its path below the folder of all."""
-    return [(names.split(", "), _below(name, path)) for names, path in _IMPORT.findall(text)]
+    return [(re.split(r",\s*", names), _below(name, path)) for names, path in _IMPORT.findall(text)]
 
 
 def _below(name: str, path: str) -> str:
@@ -91,4 +93,4 @@ def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
 
 def _of(name: str, text: str) -> str:
     text = _LATER.sub(lambda found: f"import('./{_file_of(_below(name, found[1]))}')", _IMPORT.sub("", text))
-    return _LEFT_OUT.sub("", _BLOCK_COMMENT.sub("", text))
+    return _GOES_ON.sub(r"\1", _LEFT_OUT.sub("", _BLOCK_COMMENT.sub("", text)))
