@@ -18,6 +18,8 @@ PREFIX = Path(sys.executable).parent.parent
 SETTINGS = ROOT / "tests/run.d/javascript"
 PACKAGES = PREFIX / "share/javascript/node_modules"
 
+LINE_MAX = 120
+
 # The folders of the pages' modules, the upper first: one imports itself and those below, also for later.
 LAYERS = (
     {"activity", "admin", "composer", "files", "images", "nothing", "settings", "templates", "workspaces"},
@@ -31,8 +33,8 @@ LAYERS = (
 FLOORS = {folder: number for number, folders in enumerate(reversed(LAYERS)) for folder in folders}
 
 
-def verdict(tool: str, *arguments: str | Path) -> None:
-    """Run a tool of PACKAGES at the root of the tree; its complaints are the failure."""
+def verdict(tool: str | Path, *arguments: str | Path) -> None:
+    """Run a tool of PACKAGES, or our own, at the root of the tree; its complaints are the failure."""
     command = [PREFIX / "bin/node", PACKAGES / tool, *arguments]
     done = subprocess.run(
         [str(argument) for argument in command],
@@ -54,6 +56,21 @@ def test_eslint_finds_nothing() -> None:
 def test_types_hold() -> None:
     """Those of JSDoc, and of the records of the API, which schema/api.d.ts has."""
     verdict("typescript/bin/tsc", "--project", SETTINGS)
+
+
+def test_the_javascript_is_formatted() -> None:
+    """.venv/bin/node tests/run.d/javascript/format.cjs FILE... does it, with NODE_PATH as above."""
+    verdict(SETTINGS / "format.cjs", "--check", *javascript())
+
+
+def test_no_line_is_long() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in javascript()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > LINE_MAX
+    ]
+    assert not long
 
 
 def imports(text: str) -> list[str]:

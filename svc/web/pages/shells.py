@@ -6,7 +6,7 @@ caller's own session.
 
 from __future__ import annotations
 
-import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -133,7 +133,6 @@ def _missing(page: str) -> pieces.Missing | None:
 
 
 def _icons() -> dict[str, str]:
-    """The paths of the icons, written once, for the scripts: a module that is JSON but for its ends."""
-    text = (assets.FOLDER / "frame/icons.js").read_text("utf-8")
-    found: dict[str, str] = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    return found
+    """The paths of the icons, written once, for the scripts: `name: 'path'`, or `name: 'begin' + 'end'`."""
+    text = re.sub(r"'\s*\+ '", "", (assets.FOLDER / "frame/icons.js").read_text("utf-8"))
+    return dict(re.findall(r"^  (\w+):\s+'([^']+)',$", text, re.MULTILINE))

@@ -12,8 +12,11 @@ import { ending, sentence, through } from './sentences.js';
 import { counted, quoted, time } from '../frame/words.js';
 
 const PAGE = 100;
-const HOUR_MS = 3_600_000, TIMES = { '': ['Any time'], hour: ['Last hour', 1], day: ['Last 24 hours', 24], week: ['Last 7 days', 168], month: ['Last 30 days', 720] };
-const KINDS = { '': 'All', workspace: 'Workspaces', fs: 'Files', template: 'Templates', image: 'Images', auth: 'Sign-ins', token: 'Tokens' };
+const HOUR_MS = 3_600_000,
+  TIMES = { '': ['Any time'], hour: ['Last hour', 1], day: ['Last 24 hours', 24], week: ['Last 7 days', 168],
+    month: ['Last 30 days', 720] };
+const KINDS = { '': 'All', workspace: 'Workspaces', fs: 'Files', template: 'Templates', image: 'Images',
+  auth: 'Sign-ins', token: 'Tokens' };
 
 // `rows` has an entry for each action, begun and ended; `ids` are those of all rows that were read.
 const known = { rows: new Map(), ids: new Set(), total: 0, read: 0, fresh: 0, workspaces: [] };
@@ -24,8 +27,11 @@ let me = '', visit = 0, openedAt = Date.now();
 // ---- what is asked for: in the address, and in the line ----
 
 function query() {
-  const pairs = { action: asked.kind, q: asked.text.trim() || asked.workspace, since: asked.time && new Date(openedAt - TIMES[asked.time][1] * HOUR_MS).toISOString() };
-  return Object.entries(pairs).filter(([, value]) => value).map(([name, value]) => `&${name}=${encodeURIComponent(value)}`).join('');
+  const pairs = { action: asked.kind, q: asked.text.trim() || asked.workspace,
+    since: asked.time && new Date(openedAt - TIMES[asked.time][1] * HOUR_MS).toISOString() };
+  return Object.entries(pairs).filter(([, value]) => value).map(([name, value]) =>
+    `&${name}=${encodeURIComponent(value)}`
+  ).join('');
 }
 
 function readAddress() {
@@ -43,7 +49,8 @@ function writeAddress() {
 
 // ---- reading ----
 
-const readPage = (offset, limit, options) => call('GET', `/api/audit?limit=${limit}&offset=${offset}${query()}`, options);
+const readPage = (offset, limit, options) =>
+  call('GET', `/api/audit?limit=${limit}&offset=${offset}${query()}`, options);
 
 // Begun and ended are one entry: the row of the end says it, from the row of the begin it has how it was asked.
 function take(items) {
@@ -53,8 +60,11 @@ function take(items) {
     const key = `${row.request_id} ${row.action} ${row.target}`;
     const before = row.request_id ? known.rows.get(key) : null;
     if (!before) known.rows.set(row.request_id ? key : `row ${row.id}`, row);
-    else if (row.outcome === 'begun') Object.assign(before, { via: row.via, address: row.address, detail: { ...row.detail, ...before.detail } });
-    else if (before.outcome === 'begun') known.rows.set(key, { ...row, via: before.via, address: before.address, detail: { ...before.detail, ...row.detail } });
+    else if (row.outcome === 'begun')
+      Object.assign(before, { via: row.via, address: row.address, detail: { ...row.detail, ...before.detail } });
+    else if (before.outcome === 'begun')
+      known.rows.set(key, { ...row, via: before.via, address: before.address,
+        detail: { ...before.detail, ...row.detail } });
     else known.rows.set(`row ${row.id}`, row);
   }
 }
@@ -94,7 +104,8 @@ async function older() {
     take(page.items);
     showRows();
   } catch (error) {
-    if (own === visit && error.status !== 401) replace(find('[data-end]'), refused(error, { what: 'Older ones could not be read.', retry: () => older() }));
+    if (own === visit && error.status !== 401)
+      replace(find('[data-end]'), refused(error, { what: 'Older ones could not be read.', retry: () => older() }));
   } finally {
     isReading = false;
     setAttribute(find('[data-key=older]'), 'aria-busy', null);
@@ -117,16 +128,27 @@ const lookSoon = delayed(lookForNew, 800);
 
 function showAll() {
   setAttribute(screen, 'aria-busy', null);
-  if (known.total === 0) { showEmpty(); return; }
-  screen.replaceChildren(element('section', { class: 'panel', 'aria-label': 'Activity' },
-    element('table', { class: 'table dense fold log-rows', role: 'table', 'aria-label': 'Activity' }, head(), element('tbody', { role: 'rowgroup' })),
-    element('footer', {}, element('span', { class: 'muted small num', 'data-count': true }), element('div', { class: 'row push', 'data-end': true }))));
+  if (known.total === 0) {
+    showEmpty();
+    return;
+  }
+  screen.replaceChildren(
+    element('section', { class: 'panel', 'aria-label': 'Activity' },
+      element('table', { class: 'table dense fold log-rows', role: 'table', 'aria-label': 'Activity' }, head(),
+        element('tbody', { role: 'rowgroup' })),
+      element('footer', {}, element('span', { class: 'muted small num', 'data-count': true }),
+        element('div', { class: 'row push', 'data-end': true })))
+  );
   showRows();
   showFresh();
 }
 
 function head() {
-  return element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ['When', 'What', 'How it ended', 'Through', 'Request'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title))));
+  return element('thead', { role: 'rowgroup' },
+    element('tr', { role: 'row' },
+      ['When', 'What', 'How it ended', 'Through', 'Request'].map(title =>
+        element('th', { role: 'columnheader', scope: 'col' }, title)
+      )));
 }
 
 function rowOf(row) {
@@ -135,8 +157,7 @@ function rowOf(row) {
     cell(null, 'muted small num nw', time(row.at, 'ago')),
     cell(null, 'ref', element('span', { title: row.action }, sentence(row, me))),
     cell('Ended', '', element('span', { class: `state ${kind}`, title: row.outcome }, word)),
-    cell('Through', 'muted small', through(row)),
-    cell('Request', 'muted tiny mono ref', row.request_id));
+    cell('Through', 'muted small', through(row)), cell('Request', 'muted tiny mono ref', row.request_id));
 }
 
 // Rows that are there stay; older ones come below them.
@@ -145,29 +166,48 @@ function showRows() {
   const old = new Map(findAll('tr', body).map(node => [node.dataset.id, node]));
   for (const row of known.rows.values()) if (!old.has(String(row.id))) body.append(rowOf(row));
   const hasMore = known.read < known.total;
-  find('[data-count]').textContent = hasMore ? `${body.children.length} shown, of ${known.total} rows ${known.read} are read` : counted(body.children.length, 'row');
-  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'older', on: { click: older } }, 'Show older ones');
+  find('[data-count]').textContent = hasMore
+    ? `${body.children.length} shown, of ${known.total} rows ${known.read} are read`
+    : counted(body.children.length, 'row');
+  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'older', on: { click: older } },
+    'Show older ones');
   replace(find('[data-end]'), ...(hasMore ? [button] : []));
   watcher.disconnect();
   if (hasMore) watcher.observe(button);
 }
 
-const watcher = new IntersectionObserver(ones => { if (ones.some(one => one.isIntersecting)) older(); }, { rootMargin: '400px' });
+const watcher = new IntersectionObserver(ones => {
+  if (ones.some(one => one.isIntersecting)) older();
+}, { rootMargin: '400px' });
 
 function showFresh() {
   const place = find('[data-fresh]');
   place.hidden = known.fresh === 0;
-  if (!known.fresh) { place.replaceChildren(); return; }
+  if (!known.fresh) {
+    place.replaceChildren();
+    return;
+  }
   const text = `${counted(known.fresh, 'row is new', 'rows are new')}. `;
   if (place.firstChild?.textContent === text) return;
-  replace(place, element('span', {}, text), element('button', { class: 'btn sm', type: 'button', 'data-key': 'fresh', on: { click: () => begin().then(() => scrollTo(0, 0)) } }, 'Show them'));
+  replace(place, element('span', {}, text),
+    element('button', { class: 'btn sm', type: 'button', 'data-key': 'fresh',
+      on: { click: () => begin().then(() => scrollTo(0, 0)) } }, 'Show them'));
 }
 
 function showEmpty() {
   const isFiltered = Object.values(asked).some(Boolean);
-  screen.replaceChildren(element('section', { class: 'empty dash' }, element('h2', {}, isFiltered ? 'Nothing like that' : 'Nothing yet'),
-    element('p', {}, isFiltered ? 'No row of your activity is like that.' : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
-    isFiltered && element('button', { class: 'btn', type: 'button', on: { click: () => { for (const name of Object.keys(asked)) asked[name] = ''; showFilters(); begin(); } } }, 'Show all')));
+  screen.replaceChildren(
+    element('section', { class: 'empty dash' }, element('h2', {}, isFiltered ? 'Nothing like that' : 'Nothing yet'),
+      element('p', {}, isFiltered
+        ? 'No row of your activity is like that.'
+        : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
+      isFiltered && element('button', { class: 'btn', type: 'button', on: { click: () => {
+        for (const name of Object.keys(asked))
+          asked[name] = '';
+        showFilters();
+        begin();
+      } } }, 'Show all'))
+  );
 }
 
 function showError(error) {
@@ -176,27 +216,59 @@ function showError(error) {
 }
 
 function showLoading() {
-  if (find('tbody tr[data-id]', screen)) { setAttribute(screen, 'aria-busy', 'true'); return; }
-  const row = () => element('tr', { class: 'plain', role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths => element('td', { role: 'cell' }, skeleton(...widths))));
-  screen.replaceChildren(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
-    element('table', { class: 'table dense fold', role: 'table' }, head(), element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row)))));
+  if (find('tbody tr[data-id]', screen)) {
+    setAttribute(screen, 'aria-busy', 'true');
+    return;
+  }
+  const row = () =>
+    element('tr', { class: 'plain', role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths =>
+      element('td', { role: 'cell' }, skeleton(...widths))
+    ));
+  screen.replaceChildren(
+    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
+      element('table', { class: 'table dense fold', role: 'table' }, head(),
+        element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row))))
+  );
 }
 
 // ---- filters ----
 
 const beginSoon = delayed(() => begin(), 250);
 
-const workspaceOptions = () => known.workspaces.map(({ id, name }) => element('option', { value: id, selected: id === asked.workspace }, name));
+const workspaceOptions = () =>
+  known.workspaces.map(({ id, name }) => element('option', { value: id, selected: id === asked.workspace }, name));
 
 function showFilters() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Action, target, address', 'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => { asked.text = event.target.value; writeAddress(); beginSoon(); } } });
-  const kind = ([name, title]) => element('button', { type: 'button', 'aria-pressed': String(asked.kind === name), 'data-kind': name, 'data-key': `kind-${name}`, on: { click: () => { asked.kind = name; showFilters(); begin(); } } }, title);
-  const select = element('select', { class: 'input auto', 'aria-label': 'Workspace', 'data-key': 'workspace', on: { change: event => { asked.workspace = event.target.value; begin(); } } },
-    element('option', { value: '' }, 'Any workspace'), workspaceOptions());
-  const period = element('select', { class: 'input auto', 'aria-label': 'Time', 'data-key': 'time', on: { change: event => { asked.time = event.target.value; openedAt = Date.now(); begin(); } } },
-    Object.entries(TIMES).map(([name, [title]]) => element('option', { value: name, selected: name === asked.time }, title)));
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Action, target, address',
+    'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => {
+      asked.text = event.target.value;
+      writeAddress();
+      beginSoon();
+    } } });
+  const kind = ([name, title]) =>
+    element('button', { type: 'button', 'aria-pressed': String(asked.kind === name), 'data-kind': name,
+      'data-key': `kind-${name}`, on: { click: () => {
+        asked.kind = name;
+        showFilters();
+        begin();
+      } } }, title);
+  const select = element('select', { class: 'input auto', 'aria-label': 'Workspace', 'data-key': 'workspace',
+    on: { change: event => {
+      asked.workspace = event.target.value;
+      begin();
+    } } }, element('option', { value: '' }, 'Any workspace'), workspaceOptions());
+  const period = element('select', { class: 'input auto', 'aria-label': 'Time', 'data-key': 'time',
+    on: { change: event => {
+      asked.time = event.target.value;
+      openedAt = Date.now();
+      begin();
+    } } },
+    Object.entries(TIMES).map(([name, [title]]) =>
+      element('option', { value: name, selected: name === asked.time }, title)
+    ));
   replace(find('[data-filters]'), element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-    element('div', { class: 'seg', role: 'group', 'aria-label': 'What' }, Object.entries(KINDS).map(kind)), select, period);
+    element('div', { class: 'seg', role: 'group', 'aria-label': 'What' }, Object.entries(KINDS).map(kind)), select,
+    period);
 }
 
 async function readWorkspaces() {
@@ -208,7 +280,9 @@ async function readWorkspaces() {
 
 // ---- live ----
 
-onEvent(event => { if (event.type !== 'operation.progress') lookSoon(); });
+onEvent(event => {
+  if (event.type !== 'operation.progress') lookSoon();
+});
 onGap(lookSoon);
 
 readAddress();

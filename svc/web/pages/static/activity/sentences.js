@@ -16,7 +16,8 @@ const inside = key => row => joinedBy('in', mono(String(row.detail[key] ?? '')),
 const token = row => [mono(row.detail.name || row.target)];
 
 function program({ detail, ...row }) {
-  const end = [detail.exit_code !== undefined && detail.exit_code !== null && `exit ${detail.exit_code}`, typeof detail.seconds === 'number' && duration(detail.seconds)].filter(Boolean);
+  const end = [detail.exit_code !== undefined && detail.exit_code !== null && `exit ${detail.exit_code}`,
+    typeof detail.seconds === 'number' && duration(detail.seconds)].filter(Boolean);
   return [...joinedBy('in', mono(String(detail.program ?? 'a command')), nameOf(row)), ...end.map(text => `, ${text}`)];
 }
 
@@ -40,19 +41,24 @@ export const SENTENCES = {
   'admin.set_password': ['Set the password of', 'set the password of', thing],
   'admin.template_import': ['Imported the template', 'import the template', thing],
   'admin.update_apply': ['Updated the service to', 'update the service to', thing],
-  'audit.count': ['Looked at files', 'look at files', ({ detail }) => [` ${counted(detail.calls ?? 0, 'more time')}, counted together`]],
+  'audit.count': ['Looked at files', 'look at files',
+    ({ detail }) => [` ${counted(detail.calls ?? 0, 'more time')}, counted together`]],
   'auth.login': ['Signed in', 'sign in', none],
   'auth.logout': ['Signed out', 'sign out', none],
   'auth.password': ['Changed the password', 'change the password', none],
-  'auth.session_end': ['Ended', 'end', row => [row.detail.ended === undefined ? 'a session' : counted(row.detail.ended, 'session')]],
+  'auth.session_end': ['Ended', 'end',
+    row => [row.detail.ended === undefined ? 'a session' : counted(row.detail.ended, 'session')]],
   'disk.measure': ['Had the disks measured', 'have the disks measured', thing],
   'fs.archive': ['Loaded the folder', 'load the folder', placed],
   'fs.download': ['Loaded', 'load', placed],
   'fs.list': ['Listed', 'list', row => [mono(row.target)]],
   'fs.mkdir': ['Made the folder', 'make the folder', placed],
-  'fs.move': ['Moved', 'move', row => joinedBy('to', mono(row.target), ...(row.detail.to ? [mono(row.detail.to)] : []))],
+  'fs.move': ['Moved', 'move',
+    row => joinedBy('to', mono(row.target), ...(row.detail.to ? [mono(row.detail.to)] : []))],
   'fs.read': ['Read', 'read', placed],
-  'fs.remove': ['Removed', 'remove', row => [mono(row.target), ...(row.detail.removed > 1 ? [`, ${counted(row.detail.removed, 'entry', 'entries')}`] : [])]],
+  'fs.remove': ['Removed', 'remove',
+    row => [mono(row.target),
+      ...(row.detail.removed > 1 ? [`, ${counted(row.detail.removed, 'entry', 'entries')}`] : [])]],
   'fs.roots': ['Looked at the file roots', 'look at the file roots', none],
   'fs.upload': ['Uploaded', 'upload', placed],
   'image.build': ['Built the image of', 'build the image of', thing],
@@ -65,10 +71,13 @@ export const SENTENCES = {
   'quota.set': ['Set the quota', 'set the quota', thing],
   'template.clone': ['Cloned a template as', 'clone a template as', thing],
   'template.create': ['Created the template', 'create the template', thing],
-  'template.delete': ['Deleted the template', 'delete the template', row => [mono(row.detail.name || row.target_name || row.target)]],
+  'template.delete': ['Deleted the template', 'delete the template',
+    row => [mono(row.detail.name || row.target_name || row.target)]],
   'template.disable': ['Disabled the template', 'disable the template', thing],
-  'template.edit': ['Changed the template', 'change the template', row => [nameOf(row), ...(row.detail.revision ? [`, revision ${row.detail.revision}`] : [])]],
-  'template.enable': ['Enabled the template', 'enable the template', row => [nameOf(row), ...(row.detail.revision ? [`, revision ${row.detail.revision}`] : [])]],
+  'template.edit': ['Changed the template', 'change the template',
+    row => [nameOf(row), ...(row.detail.revision ? [`, revision ${row.detail.revision}`] : [])]],
+  'template.enable': ['Enabled the template', 'enable the template',
+    row => [nameOf(row), ...(row.detail.revision ? [`, revision ${row.detail.revision}`] : [])]],
   'template.import': ['Imported the template', 'import the template', thing],
   'terminal.attach': ['Returned to a terminal of', 'return to a terminal of', thing],
   'terminal.close': ['Closed a terminal of', 'close a terminal of', thing],
@@ -78,9 +87,11 @@ export const SENTENCES = {
   'user.edit': ['Changed the account', 'change the account', thing],
   'workspace.create': ['Created', 'create', thing],
   'workspace.delete': ['Deleted', 'delete', thing],
-  'workspace.edit': ['Changed', 'change', row => [nameOf(row), ...(editedWords(row.detail.keys) ? [`: ${editedWords(row.detail.keys)}`] : [])]],
+  'workspace.edit': ['Changed', 'change',
+    row => [nameOf(row), ...(editedWords(row.detail.keys) ? [`: ${editedWords(row.detail.keys)}`] : [])]],
   'workspace.exec': ['Ran', 'run', program],
-  'workspace.extend': ['Kept', 'keep', row => [nameOf(row), ...(row.detail.hours ? [` for ${row.detail.hours} h`] : [])]],
+  'workspace.extend': ['Kept', 'keep',
+    row => [nameOf(row), ...(row.detail.hours ? [` for ${row.detail.hours} h`] : [])]],
   'workspace.idle': ['was idle', 'be idle', none],
   'workspace.launcher_end': ['has ended', 'end', none],
   'workspace.launcher_start': ['Started', 'start', inside('launcher')],
@@ -88,7 +99,8 @@ export const SENTENCES = {
   'workspace.port_add': ['Added a port to', 'add a port to', thing],
   'workspace.port_remove': ['Removed the port', 'remove the port', inside('port')],
   'workspace.reconcile': ['was found', 'be found', none],
-  'workspace.rename': ['Renamed', 'rename', ({ detail }) => joinedBy('to', mono(detail.before ?? ''), mono(detail.name ?? ''))],
+  'workspace.rename': ['Renamed', 'rename',
+    ({ detail }) => joinedBy('to', mono(detail.before ?? ''), mono(detail.name ?? ''))],
   'workspace.restart': ['Restarted', 'restart', thing],
   'workspace.setup': ['Set up', 'set up', thing],
   'workspace.start': ['Started', 'start', thing],
@@ -98,9 +110,18 @@ export const SENTENCES = {
 
 // What the service saw by itself: the thing is what the sentence is about.
 const SEEN = {
-  'workspace.idle': row => [nameOf(row), ` was idle${row.detail.after_minutes ? ` for ${duration(row.detail.after_minutes * 60)}` : ''}`],
-  'workspace.launcher_end': ({ detail, ...row }) => [mono(detail.launcher ?? ''), ' in ', nameOf(row), ` has ended${Number.isInteger(detail.exit_code) ? ` with ${detail.exit_code}` : ''}`],
-  'workspace.reconcile': ({ detail, outcome, ...row }) => [nameOf(row), ` was found ${outcome}`, detail.reason && reason(detail.reason, detail.exit_code ?? null) ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''],
+  'workspace.idle':
+    row => [nameOf(row),
+      ` was idle${row.detail.after_minutes ? ` for ${duration(row.detail.after_minutes * 60)}` : ''}`],
+  'workspace.launcher_end': (
+    { detail, ...row },
+  ) => [mono(detail.launcher ?? ''), ' in ', nameOf(row),
+    ` has ended${Number.isInteger(detail.exit_code) ? ` with ${detail.exit_code}` : ''}`],
+  'workspace.reconcile': (
+    { detail, outcome, ...row },
+  ) => [nameOf(row), ` was found ${outcome}`, detail.reason && reason(detail.reason, detail.exit_code ?? null)
+    ? `: ${reason(detail.reason, detail.exit_code ?? null)}`
+    : ''],
 };
 
 const isDone = ({ outcome }) => ['ok', 'counted'].includes(outcome);
@@ -113,14 +134,28 @@ export function sentence(row, me) {
   const isOwn = row.user === me;
   const verb = isDone(row) ? did : row.outcome === 'begun' ? `Began to ${toDo}` : `Tried to ${toDo}`;
   const rest = to(row);
-  const words = isOwn ? [verb] : [element('b', { class: 'ref' }, row.user), row.via === 'admin' ? ', on the host, ' : ' ', lower(verb)];
-  const yours = !isOwn && row.target_owner === me && rest.length && row.target !== me ? ' your ' : rest.length && !/^ /.test(rest[0]) ? ' ' : '';
+  const words = isOwn
+    ? [verb]
+    : [element('b', { class: 'ref' }, row.user), row.via === 'admin' ? ', on the host, ' : ' ', lower(verb)];
+  const yours = !isOwn && row.target_owner === me && rest.length && row.target !== me
+    ? ' your '
+    : rest.length && !/^ /.test(rest[0])
+    ? ' '
+    : '';
   return [...words, yours, ...rest];
 }
 
 const ENDS = {
-  ok: ['ok', 'Done'], begun: ['busy', 'Under way'], interrupted: ['warn', 'Interrupted'], counted: ['ok', 'Counted'],
-  stopped: ['warn', 'Stopped'], exited: ['warn', 'Ended'], gone: ['warn', 'Gone'], failed: ['failed', 'Failed'], running: ['ok', 'Running'], cancelled: ['warn', 'Cancelled'],
+  ok: ['ok', 'Done'],
+  begun: ['busy', 'Under way'],
+  interrupted: ['warn', 'Interrupted'],
+  counted: ['ok', 'Counted'],
+  stopped: ['warn', 'Stopped'],
+  exited: ['warn', 'Ended'],
+  gone: ['warn', 'Gone'],
+  failed: ['failed', 'Failed'],
+  running: ['ok', 'Running'],
+  cancelled: ['warn', 'Cancelled'],
 };
 
 // How it ended: a kind of state and its word; the code itself belongs into `title`.
@@ -134,5 +169,6 @@ export function ending({ action, outcome }) {
 const THROUGH = { socket: 'the host', session: 'a browser', token: 'token', worker: 'svc itself', admin: 'svc admin' };
 
 export function through({ via, address, detail }) {
-  return [via === 'token' && detail.token ? `token ${detail.token}` : THROUGH[via] ?? via, address].filter(Boolean).join(', ');
+  return [via === 'token' && detail.token ? `token ${detail.token}` : THROUGH[via] ?? via, address].filter(Boolean)
+    .join(', ');
 }

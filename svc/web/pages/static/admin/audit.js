@@ -12,22 +12,27 @@ import { answer, refused } from '../frame/notices.js';
 import { showRows } from '../shared/rows.js';
 import { counted, time } from '../frame/words.js';
 
-const HEADS = [['Row', 'r'], ['When, UTC'], ['Who'], ['Through'], ['Action'], ['On'], ['Outcome'], ['Detail'], ['Hash']];
+const HEADS = [['Row', 'r'], ['When, UTC'], ['Who'], ['Through'], ['Action'], ['On'], ['Outcome'], ['Detail'], [
+  'Hash',
+]];
 const LIMIT = 50, TYPING_MS = 250, LOOK_MS = 15_000;
 
 const filters = filtersFromAddress();
 const known = { items: [], total: 0, chain: null, accounts: [] };
-const at = { offset: 0, until: '', newer: 0 }; // older pages end at the first page's newest row, so that rows keep their places
+// Older pages end at the first page's newest row, so that rows keep their places.
+const at = { offset: 0, until: '', newer: 0 };
 let asked = 0, typing = null;
 
 const queryOf = () => {
   const parameters = parametersOf(filters);
-  return { ...parameters, until: at.until || parameters.until, limit: String(LIMIT), offset: at.offset ? String(at.offset) : '' };
+  return { ...parameters, until: at.until || parameters.until, limit: String(LIMIT),
+    offset: at.offset ? String(at.offset) : '' };
 };
 const pathOf = () => withQuery('/api/admin/audit', queryOf());
 
 async function read({ background }) {
-  const [page, chain, accounts] = await outcomes([call('GET', pathOf(), { background }), call('GET', '/api/admin/audit/chain', { background }), all('/api/admin/users', { background })]);
+  const [page, chain, accounts] = await outcomes([call('GET', pathOf(), { background }),
+    call('GET', '/api/admin/audit/chain', { background }), all('/api/admin/users', { background })]);
   if (page.error) throw page.error;
   take(page.value);
   known.chain = chain.value ?? known.chain;
@@ -42,24 +47,37 @@ function take({ items, total }) {
 
 function show() {
   if (!find('[data-filters]')) {
-    const head = element('thead', {}, element('tr', {}, HEADS.map(([title, kind]) => element('th', { scope: 'col', class: kind ?? null }, title))));
+    const head = element('thead', {}, element('tr', {}, HEADS.map(([title, kind]) =>
+      element('th', { scope: 'col', class: kind ?? null }, title)
+    )));
     find('#screen').replaceChildren(filterControls(filters, known.accounts, { changed, typed }),
       element('section', { class: 'panel', 'aria-label': 'Audit' },
-        element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Audit rows' }, element('table', { class: 'table dense audit', 'aria-label': 'Audit' }, head, element('tbody'))),
+        element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Audit rows' },
+          element('table', { class: 'table dense audit', 'aria-label': 'Audit' }, head, element('tbody'))),
         element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No row is like that.'),
-        element('footer', {}, element('span', { class: 'muted small' }, 'Rows are only ever added. Two rows of one request are its beginning and its end, shown as one.'),
-          element('div', { class: 'row push' }, element('span', { class: 'muted small num', 'data-where': true, role: 'status' }), pageButton('newer', 'Newer', newer), pageButton('older', 'Older', older)))));
+        element('footer', {},
+          element('span', { class: 'muted small' },
+            'Rows are only ever added. Two rows of one request are its beginning and its end, shown as one.'),
+          element('div', { class: 'row push' },
+            element('span', { class: 'muted small num', 'data-where': true, role: 'status' }),
+            pageButton('newer', 'Newer', newer), pageButton('older', 'Older', older)))));
   }
   showPage();
 }
 
-const pageButton = (key, label, press) => element('button', { class: 'btn sm', type: 'button', 'data-key': key, on: { click: press } }, label);
+const pageButton = (key, label, press) =>
+  element('button', { class: 'btn sm', type: 'button', 'data-key': key, on: { click: press } }, label);
 
 function showPage() {
   const { items, total } = known;
-  showRows(find('#screen tbody'), pairsOf(items, filters.whole).map(pair => ({ id: String(pair.row.id), says: JSON.stringify([pair.row, pair.began?.id ?? 0]), build: () => auditRow(pair) })));
+  showRows(find('#screen tbody'),
+    pairsOf(items, filters.whole).map(pair => ({ id: String(pair.row.id),
+      says: JSON.stringify([pair.row, pair.began?.id ?? 0]), build: () => auditRow(pair) })
+    ));
   find('[data-none]').hidden = items.length > 0;
-  find('[data-where]').textContent = items.length ? `${at.offset + 1} to ${at.offset + items.length} of ${counted(total, 'row')}` : '';
+  find('[data-where]').textContent = items.length
+    ? `${at.offset + 1} to ${at.offset + items.length} of ${counted(total, 'row')}`
+    : '';
   showButtons();
   showControls(filters);
   showChain();
@@ -71,38 +89,66 @@ function showButtons() {
   newerButton.textContent = at.newer ? `${counted(at.newer, 'newer row')}` : 'Newer';
   setAttribute(newerButton, 'aria-disabled', isAway() || (at.offset === 0 && at.newer === 0) ? 'true' : null);
   setAttribute(olderButton, 'aria-disabled', isAway() || at.offset + known.items.length >= known.total ? 'true' : null);
-  setAttribute(newerButton, 'data-cmd', apiLine('GET', withQuery('/api/admin/audit', { ...queryOf(), offset: at.offset > LIMIT ? String(at.offset - LIMIT) : '' })));
-  setAttribute(olderButton, 'data-cmd', apiLine('GET', withQuery('/api/admin/audit', { ...queryOf(), offset: String(at.offset + LIMIT) })));
+  setAttribute(newerButton, 'data-cmd',
+    apiLine('GET',
+      withQuery('/api/admin/audit', { ...queryOf(), offset: at.offset > LIMIT ? String(at.offset - LIMIT) : '' })));
+  setAttribute(olderButton, 'data-cmd',
+    apiLine('GET', withQuery('/api/admin/audit', { ...queryOf(), offset: String(at.offset + LIMIT) })));
 }
 
 // ---- the chain: what the doctor verified last, and its ends now ----
 
 function showChain() {
   const lede = find('.lede');
-  if (!known.chain) { lede.textContent = counted(known.total, 'row'); return; }
+  if (!known.chain) {
+    lede.textContent = counted(known.total, 'row');
+    return;
+  }
   const { level, report, head } = known.chain;
-  const [kind, word] = { ok: ['ok', 'Chain intact'], warn: ['warn', 'Chain not verified whole'], fail: ['failed', 'Chain broken'] }[level] ?? ['warn', 'Chain not verified yet'];
-  replace(lede, element('span', { class: 'row' }, element('span', { class: `state ${kind}` }, word), element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` }, report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
-    element('button', { class: 'btn link small', type: 'button', 'data-key': 'chain', 'data-cmd': apiLine('GET', '/api/admin/audit/chain'), on: { click: showChainDialog } }, 'The chain')));
+  const [kind, word] =
+    { ok: ['ok', 'Chain intact'], warn: ['warn', 'Chain not verified whole'], fail: ['failed', 'Chain broken'] }[level]
+      ?? ['warn', 'Chain not verified yet'];
+  replace(lede,
+    element('span', { class: 'row' }, element('span', { class: `state ${kind}` }, word),
+      element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
+        report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
+      element('button', { class: 'btn link small', type: 'button', 'data-key': 'chain',
+        'data-cmd': apiLine('GET', '/api/admin/audit/chain'), on: { click: showChainDialog } }, 'The chain')));
 }
 
 function showChainDialog() {
   const { level, found, remedy, report, head, archived } = known.chain;
   const fact = (title, ...value) => [element('dt', {}, title), element('dd', { class: 'ref' }, ...value)];
   const facts = element('dl', { class: 'facts' }, ...fact('Found', level ? `${level}: ${found}` : 'not verified yet'),
-    ...fact('Checked', ...(report.written_at ? [`${stampOf(report.written_at)} UTC`, report.old ? ', more than a day ago' : ''] : ['never'])),
-    ...fact('Newest row', element('span', { class: 'mono' }, `${head.id} ${head.hash}`)),
-    ...(archived.id ? fact('In archives', `rows up to ${archived.id}, `, element('span', { class: 'mono' }, archived.hash)) : []));
+    ...fact('Checked', ...(report.written_at
+      ? [`${stampOf(report.written_at)} UTC`, report.old ? ', more than a day ago' : '']
+      : ['never'])), ...fact('Newest row', element('span', { class: 'mono' }, `${head.id} ${head.hash}`)),
+    ...(archived.id
+      ? fact('In archives', `rows up to ${archived.id}, `, element('span', { class: 'mono' }, archived.hash))
+      : []));
   hostDialog({
-    title: 'The chain of the audit', extra: [facts], lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? 'sudo svc admin doctor'],
-    words: ['Each row has the hash over itself and the row before. The doctor verifies the chain on the host and remembers its end, so that rows that were cut off or rewritten since are found. The service does not verify it here: a process that can write the database could say anything.'],
+    title: 'The chain of the audit',
+    extra: [facts],
+    lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? 'sudo svc admin doctor'],
+    words: [
+      'Each row has the hash over itself and the row before. The doctor verifies the chain on the host and '
+      + 'remembers its end, so that rows that were cut off or rewritten since are found. The service does not '
+      + 'verify it here: a process that can write the database could say anything.',
+    ],
   });
 }
 
 function save() {
   hostDialog({
-    title: 'Save the audit', lines: [`${apiLine('GET', pathOf())} > audit.json`, 'sudo svc admin audit export --out audit.jsonl', 'sudo svc admin audit verify audit.jsonl', 'sudo svc admin audit archive --before 2026-01-01 --out audit-before.jsonl'],
-    words: ['What is shown, as JSON; all rows with their hashes, into a file on the host, and how that file is verified; and rows before a day moved out of the database, into a file. An archive is kept by you: nobody sees its rows here any more.'],
+    title: 'Save the audit',
+    lines: [`${apiLine('GET', pathOf())} > audit.json`, 'sudo svc admin audit export --out audit.jsonl',
+      'sudo svc admin audit verify audit.jsonl',
+      'sudo svc admin audit archive --before 2026-01-01 --out audit-before.jsonl'],
+    words: [
+      'What is shown, as JSON; all rows with their hashes, into a file on the host, and how that file is '
+      + 'verified; and rows before a day moved out of the database, into a file. An archive is kept by you: '
+      + 'nobody sees its rows here any more.',
+    ],
   });
 }
 
@@ -124,7 +170,8 @@ function changed(isCleared) {
 
 function older(event) {
   if (event.currentTarget.hasAttribute('aria-disabled')) return;
-  if (at.offset === 0 && !parametersOf(filters).until && known.items.length) at.until = new Date(Date.parse(known.items[0].at) + 1).toISOString();
+  if (at.offset === 0 && !parametersOf(filters).until && known.items.length)
+    at.until = new Date(Date.parse(known.items[0].at) + 1).toISOString();
   at.offset += LIMIT;
   readPage();
 }
@@ -150,7 +197,8 @@ async function readPage() {
     isRead();
     showPage();
   } catch (error) {
-    if (number === asked && error.status !== 401) answer(refused(error, { what: 'The rows were not read.', retry: readPage, dismiss: () => answer(null) }));
+    if (number === asked && error.status !== 401)
+      answer(refused(error, { what: 'The rows were not read.', retry: readPage, dismiss: () => answer(null) }));
   } finally {
     if (number === asked) setAttribute(table, 'aria-busy', null);
   }
@@ -161,7 +209,9 @@ async function look() {
   if (document.hidden || isAway() || at.offset > 0 || !find('[data-filters]')) return;
   const number = asked;
   try {
-    const { total } = await call('GET', withQuery('/api/admin/audit', { ...queryOf(), limit: '1' }), { background: true });
+    const { total } = await call('GET', withQuery('/api/admin/audit', { ...queryOf(), limit: '1' }), {
+      background: true,
+    });
     if (number !== asked || at.offset > 0) return;
     at.newer = filters.span ? at.newer : Math.max(0, total - known.total);
     showButtons();
@@ -169,13 +219,22 @@ async function look() {
 }
 
 function bones() {
-  const row = () => element('tr', { class: 'plain' }, HEADS.map((_, number) => element('td', {}, skeleton(number === 5 ? '3' : '1'))));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' }, element('div', { class: 'scroll-x' }, element('table', { class: 'table dense audit', 'aria-hidden': 'true' }, element('tbody', {}, Array.from({ length: 30 }, row)))));
+  const row = () =>
+    element('tr', { class: 'plain' }, HEADS.map((_, number) => element('td', {}, skeleton(number === 5 ? '3' : '1'))));
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' },
+    element('div', { class: 'scroll-x' },
+      element('table', { class: 'table dense audit', 'aria-hidden': 'true' },
+        element('tbody', {}, Array.from({ length: 30 }, row)))));
 }
 
 setInterval(look, LOOK_MS);
 find('[data-key=save]').addEventListener('click', save);
-await startAdmin({ read: how => (find('[data-filters]') ? readShown(how) : read(how)), show: () => { if (find('[data-filters]')) { showButtons(); showChain(); } else show(); }, loading: bones, failed: 'The audit could not be read.' });
+await startAdmin({ read: how => (find('[data-filters]') ? readShown(how) : read(how)), show: () => {
+  if (find('[data-filters]')) {
+    showButtons();
+    showChain();
+  } else show();
+}, loading: bones, failed: 'The audit could not be read.' });
 
 // Rows that are shown stay where they are: only the chain's state is read anew, and what came is counted.
 async function readShown({ background }) {

@@ -19,19 +19,25 @@ export function pairsOf(items, isWhole) {
 const keyOf = ({ request_id: request, action, target }) => JSON.stringify([request, action, target]);
 
 export const stampOf = iso => new Date(iso).toISOString().slice(0, 19).replace('T', ' ');
-const kindOf = outcome => (outcome === 'ok' ? 'ok' : outcome === 'begun' ? 'busy' : outcome === 'interrupted' ? 'warn' : 'failed');
+const kindOf =
+  outcome => (outcome === 'ok' ? 'ok' : outcome === 'begun' ? 'busy' : outcome === 'interrupted' ? 'warn' : 'failed');
 
 export function auditRow({ row, began }) {
   const { id, at, user, action, target, target_name: name, target_owner: owner, outcome, hash } = row;
   const took = began && (Date.parse(at) - Date.parse(began.at)) / 1000;
   const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
   return element('tr', { tabindex: '-1' },
-    cell('r', element('button', { class: 'btn link tiny num', type: 'button', 'aria-label': `Row ${id}`, 'data-cmd': lineOf(row), 'data-key': 'row', on: { click: () => showRow(row, began) } }, String(id))),
+    cell('r',
+      element('button', { class: 'btn link tiny num', type: 'button', 'aria-label': `Row ${id}`,
+        'data-cmd': lineOf(row), 'data-key': 'row', on: { click: () => showRow(row, began) } }, String(id))),
     cell('muted small num nw', element('time', { datetime: at, title: `${stampOf(at)} UTC` }, stampOf(at))),
     cell('name small ref', user), cell('muted small ref', throughOf(row)), cell('mono small ref', action),
-    cell('mono small ref', name || target, name && name !== target && element('div', { class: 'muted tiny' }, target), owner && element('div', { class: 'muted tiny' }, `of ${owner}`)),
-    cell('', state(kindOf(outcome), outcome), took !== null && took >= 1 && element('div', { class: 'muted tiny' }, `took ${duration(took)}`)),
-    cell('muted tiny mono ref', ...detailOf(row.detail)), cell('muted tiny mono nw', element('span', { title: hash }, shortHash(hash))));
+    cell('mono small ref', name || target, name && name !== target && element('div', { class: 'muted tiny' }, target),
+      owner && element('div', { class: 'muted tiny' }, `of ${owner}`)),
+    cell('', state(kindOf(outcome), outcome),
+      took !== null && took >= 1 && element('div', { class: 'muted tiny' }, `took ${duration(took)}`)),
+    cell('muted tiny mono ref', ...detailOf(row.detail)),
+    cell('muted tiny mono nw', element('span', { title: hash }, shortHash(hash))));
 }
 
 const shortHash = hash => (hash.length > 8 ? `${hash.slice(0, 4)}…${hash.slice(-2)}` : hash);
@@ -43,15 +49,23 @@ function throughOf({ via, address, detail }) {
 }
 
 function detailOf(detail) {
-  const text = Object.entries(detail).map(([key, value]) => `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(', ');
+  const text = Object.entries(detail).map(([key, value]) =>
+    `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`
+  ).join(', ');
   return [text.length > DETAIL_MOST ? `${text.slice(0, DETAIL_MOST)}…` : text];
 }
 
 // All of a row, its hash whole, and its beginning.
 function showRow(row, began) {
-  const fact = (title, value, kind = 'mono ref') => (value === '' || value === null ? [] : [element('dt', {}, title), element('dd', { class: kind }, value)]);
-  const facts = element('dl', { class: 'facts' }, ...fact('When', `${row.at}`), ...(began ? fact('Began', `${began.at}, row ${began.id}`) : []), ...fact('Who', row.user), ...fact('Through', [row.via, row.address].filter(Boolean).join(' ')),
-    ...fact('Action', row.action), ...fact('On', row.target), ...fact('Its name then', row.target_name), ...fact('Whose', row.target_owner), ...fact('Outcome', row.outcome), ...fact('Request', row.request_id),
-    ...fact('Detail', Object.keys(row.detail).length ? json(row.detail) : ''), ...fact('Hash', row.hash), ...(began ? fact('Hash of the beginning', began.hash) : []));
+  const fact = (title, value, kind = 'mono ref') => (value === '' || value === null
+    ? []
+    : [element('dt', {}, title), element('dd', { class: kind }, value)]);
+  const facts = element('dl', { class: 'facts' }, ...fact('When', `${row.at}`),
+    ...(began ? fact('Began', `${began.at}, row ${began.id}`) : []), ...fact('Who', row.user),
+    ...fact('Through', [row.via, row.address].filter(Boolean).join(' ')), ...fact('Action', row.action),
+    ...fact('On', row.target), ...fact('Its name then', row.target_name), ...fact('Whose', row.target_owner),
+    ...fact('Outcome', row.outcome), ...fact('Request', row.request_id),
+    ...fact('Detail', Object.keys(row.detail).length ? json(row.detail) : ''), ...fact('Hash', row.hash),
+    ...(began ? fact('Hash of the beginning', began.hash) : []));
   hostDialog({ title: `Row ${row.id}`, words: [], extra: [facts], lines: row.request_id ? [lineOf(row)] : [] });
 }

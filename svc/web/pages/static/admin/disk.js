@@ -11,14 +11,20 @@ import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';
 import { byteSize, counted, time } from '../frame/words.js';
 
-const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], ['Volumes', 'r'], ['Files', 'r'], ['Image quota', 'r'], ['Measured']];
+const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], [
+  'Volumes',
+  'r',
+], ['Files', 'r'], ['Image quota', 'r'], ['Measured']];
 const FILTERS = { all: 'All', part: 'Incomplete', never: 'Never measured' };
 const TESTS = {
   all: () => true,
   part: user => user.error !== null || user.complete === false,
   never: user => user.measured_at === null,
 };
-const WHAT = 'Images: layers with a name, shared ones once. Copies: for images that run as another id. Cache: what only builds need. Containers: written in workspaces outside /work. Files: the user\'s own file roots. Each user\'s own agent measures, two at a time, and could lie: the figures are for planning.';
+const WHAT =
+  'Images: layers with a name, shared ones once. Copies: for images that run as another id. Cache: what only '
+  + "builds need. Containers: written in workspaces outside /work. Files: the user's own file roots. Each user's "
+  + 'own agent measures, two at a time, and could lie: the figures are for planning.';
 const EVERY_MS = 3_000; // while users are measured
 
 const known = { users: [], sums: null, waiting: 0, oldest: null };
@@ -35,7 +41,8 @@ async function read({ background }) {
     offset = page.next_offset ?? null;
   }
   const isEnd = known.waiting > 0 && first.waiting === 0;
-  Object.assign(known, { users: isEnd ? users : inTheirPlaces(users), sums: first.sums, waiting: first.waiting, oldest: first.oldest_measured_at });
+  Object.assign(known, { users: isEnd ? users : inTheirPlaces(users), sums: first.sums, waiting: first.waiting,
+    oldest: first.oldest_measured_at });
 }
 
 // The largest first, as the API has them; a row stays where it is until all have been measured again.
@@ -51,12 +58,16 @@ function show() {
   setAttribute(find('[data-key=measure]'), 'aria-busy', isAsking || waiting > 0 ? 'true' : null);
   showLede();
   setLine('sudo svc admin disk');
-  if (isBlank) { replace(find('#screen'), blank(users.length)); return; }
+  if (isBlank) {
+    replace(find('#screen'), blank(users.length));
+    return;
+  }
   if (!find('#screen table')) find('#screen').replaceChildren(...list());
   showList();
 }
 
-const filters = () => filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList });
+const filters = () =>
+  filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList });
 
 // In the room that they will take.
 function waitingFilters() {
@@ -69,7 +80,8 @@ function list() {
   return [
     filters(),
     element('section', { class: 'panel', 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the users is like that.'), element('footer', { 'data-more': true, hidden: true }),
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the users is like that.'),
+      element('footer', { 'data-more': true, hidden: true }),
       element('footer', {}, element('span', { class: 'muted small' }, WHAT))),
   ];
 }
@@ -85,14 +97,22 @@ function showList() {
 
 function showLede() {
   const { users, sums, waiting, oldest } = known;
-  const age = waiting > 0 ? `measuring, ${waiting} to go` : oldest ? ['the oldest figures ', time(oldest, 'ago')] : 'not measured yet';
-  replace(find('.lede'), ...[`${counted(users.length, 'user')}, `, oldest && `${byteSize(sums.total_bytes)}, `, age].flat().filter(Boolean));
+  const age = waiting > 0
+    ? `measuring, ${waiting} to go`
+    : oldest
+    ? ['the oldest figures ', time(oldest, 'ago')]
+    : 'not measured yet';
+  replace(find('.lede'),
+    ...[`${counted(users.length, 'user')}, `, oldest && `${byteSize(sums.total_bytes)}, `, age].flat().filter(Boolean));
 }
 
 // Nobody was ever measured, or there is nobody.
 function blank(count) {
-  const [title, words, line] = count === 0 ? ['No users', 'Accounts are made on the host:', 'sudo svc admin create-user NAME']
-    : ['Not measured yet', 'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of them; so does, on the host:', 'sudo svc admin disk --measure'];
+  const [title, words, line] = count === 0
+    ? ['No users', 'Accounts are made on the host:', 'sudo svc admin create-user NAME']
+    : ['Not measured yet',
+      'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of '
+      + 'them; so does, on the host:', 'sudo svc admin disk --measure'];
   return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words), command(line));
 }
 
@@ -106,6 +126,10 @@ async function measure(button) {
   show();
 }
 
-setInterval(() => { if (known.waiting > 0 && !document.hidden && !isAway()) refreshSoon(); }, EVERY_MS);
+setInterval(() => {
+  if (known.waiting > 0 && !document.hidden && !isAway()) refreshSoon();
+}, EVERY_MS);
 find('[data-key=measure]').addEventListener('click', event => measure(event.currentTarget));
-await startAdmin({ read, show, loading: () => [waitingFilters(), bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1']))], failed: 'What the disks hold could not be read.' });
+await startAdmin({ read, show,
+  loading: () => [waitingFilters(), bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1']))],
+  failed: 'What the disks hold could not be read.' });

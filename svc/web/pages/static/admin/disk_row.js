@@ -6,7 +6,8 @@ import { cell } from '../shared/tables.js';
 import { sentence } from '../frame/notices.js';
 import { byteSize, counted, time } from '../frame/words.js';
 
-const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache', 'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
+const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache',
+  'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
 
 export function rowsOfDisk(user) {
   const lack = lackOf(user), says = JSON.stringify(user);
@@ -19,15 +20,18 @@ export function rowsOfDisk(user) {
 function lackOf({ error, complete, measured_at: at, waiting }) {
   if (waiting) return null;
   if (error !== null) return `${sentence(error)}${at ? ' The figures are those of the last time.' : ''}`;
-  return complete === false ? 'It is more than that: there are too many files to count in ten minutes, or some are closed.' : null;
+  return complete === false
+    ? 'It is more than that: there are too many files to count in ten minutes, or some are closed.'
+    : null;
 }
 
 function diskRow(user, lack) {
   const { name, quota_image_bytes: quota, files } = user;
-  const amount = ([label, key]) => amountCell(label, user[key], key === 'files_bytes' && files !== null ? counted(files, 'name') : null, key === 'total_bytes');
+  const amount = ([label, key]) =>
+    amountCell(label, user[key], key === 'files_bytes' && files !== null ? counted(files, 'name') : null,
+      key === 'total_bytes');
   return element('tr', { role: 'row', tabindex: '-1', class: lack ? 'has-sub' : null },
-    cell(null, '', element('span', { class: 'name ref' }, name)),
-    ...AMOUNTS.map(amount),
+    cell(null, '', element('span', { class: 'name ref' }, name)), ...AMOUNTS.map(amount),
     cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : byteSize(quota)),
     cell('Measured', 'small', measuredOf(user)));
 }
@@ -35,7 +39,8 @@ function diskRow(user, lack) {
 // As the command has it; what was not measured is empty, and no zero.
 function amountCell(label, bytes, title, isWhole = false) {
   if (bytes === null) return cell(label, 'r');
-  const made = cell(label, bytes === 0 ? 'r muted' : 'r', isWhole ? element('b', {}, byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
+  const made = cell(label, bytes === 0 ? 'r muted' : 'r',
+    isWhole ? element('b', {}, byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
   if (title) made.title = title;
   return made;
 }
@@ -43,20 +48,24 @@ function amountCell(label, bytes, title, isWhole = false) {
 function measuredOf({ measured_at: at, waiting, error, complete }) {
   if (waiting) return state('busy', 'Measuring');
   const age = at ? time(at, 'ago') : element('span', { class: 'muted' }, 'never');
-  return error !== null || complete === false ? element('div', { class: 'stack' }, state('warn', error !== null ? 'Failed' : 'Incomplete'), age) : age;
+  return error !== null || complete === false
+    ? element('div', { class: 'stack' }, state('warn', error !== null ? 'Failed' : 'Incomplete'), age)
+    : age;
 }
 
 function lackRow({ name }, words) {
-  return element('tr', { role: 'row', class: 'sub plain' }, element('td', { role: 'cell', colspan: '10' },
-    element('div', { class: 'notice warn inset' }, icon('warning'), element('div', {},
-      element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), words),
-      command(adminLine('disk --measure', name))))));
+  return element('tr', { role: 'row', class: 'sub plain' },
+    element('td', { role: 'cell', colspan: '10' },
+      element('div', { class: 'notice warn inset' }, icon('warning'),
+        element('div', {}, element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), words),
+          command(adminLine('disk --measure', name))))));
 }
 
 export function sumsRow({ sums, oldest, users }) {
-  return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]), build: () => element('tr', { role: 'row', class: 'plain' },
-    cell(null, '', element('b', {}, `All ${users.length} users`)),
-    ...AMOUNTS.map(([label, key]) => amountCell(label, sums[key], null, key === 'total_bytes')),
-    cell('Image quota', ''),
-    cell('Measured', 'small muted', oldest && element('span', {}, 'oldest ', time(oldest, 'ago')))) };
+  return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]),
+    build: () =>
+      element('tr', { role: 'row', class: 'plain' }, cell(null, '', element('b', {}, `All ${users.length} users`)),
+        ...AMOUNTS.map(([label, key]) => amountCell(label, sums[key], null, key === 'total_bytes')),
+        cell('Image quota', ''),
+        cell('Measured', 'small muted', oldest && element('span', {}, 'oldest ', time(oldest, 'ago')))) };
 }

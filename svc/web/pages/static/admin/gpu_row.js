@@ -7,7 +7,12 @@ import { stopLine } from './stopping.js';
 import { time } from '../frame/words.js';
 
 const STATES = {
-  free: ['stopped', 'Free'], leased: ['ok', 'Leased'], shared: ['ok', 'Shared'], busy: ['warn', 'In use outside'], lost: ['failed', 'Lost'], unusable: ['failed', 'Unusable'],
+  free: ['stopped', 'Free'],
+  leased: ['ok', 'Leased'],
+  shared: ['ok', 'Shared'],
+  busy: ['warn', 'In use outside'],
+  lost: ['failed', 'Lost'],
+  unusable: ['failed', 'Unusable'],
 };
 const PROCESSES = 5;
 
@@ -20,12 +25,29 @@ const numberOf = ({ index }) => (index === null ? '–' : String(index));
 export function slotOfAdmin(gpu) {
   const own = leases(gpu), others = gpu.holders.filter(holder => holder.outside);
   const [first, ...rest] = own.length ? own : others;
-  const kind = gpu.state === 'busy' ? 'outside' : gpu.state === 'unusable' ? 'lost' : others.length && own.length ? 'outside' : gpu.state;
+  const kind = gpu.state === 'busy'
+    ? 'outside'
+    : gpu.state === 'unusable'
+    ? 'lost'
+    : others.length && own.length
+    ? 'outside'
+    : gpu.state;
   const word = { free: '', busy: 'in use' }[gpu.state] ?? gpu.state;
-  const below = own.length === 0 ? others.length || gpu.state === 'busy' ? 'outside svc' : '' : rest.length ? `and ${rest.map(holder => holder.owner).join(', ')}` : others.length ? 'and outside svc' : first.workspace ?? '';
-  const title = [gpu.uuid, gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join('/')).join(', ')].filter(Boolean).join(' · ');
-  return element('li', { class: `slot ${kind}`, title }, element('div', { class: 'n' }, numberOf(gpu), element('span', {}, word)),
-    element('b', {}, first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)), below && element('div', { class: 'on' }, below));
+  const below = own.length === 0
+    ? others.length || gpu.state === 'busy' ? 'outside svc' : ''
+    : rest.length
+    ? `and ${rest.map(holder => holder.owner).join(', ')}`
+    : others.length
+    ? 'and outside svc'
+    : first.workspace ?? '';
+  const title = [gpu.uuid,
+    gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join('/')).join(', ')].filter(Boolean)
+    .join(' · ');
+  return element('li', { class: `slot ${kind}`, title },
+    element('div', { class: 'n' }, numberOf(gpu), element('span', {}, word)),
+    element('b', {},
+      first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)),
+    below && element('div', { class: 'on' }, below));
 }
 
 /** @param {Api.GpuCapacity} gpu */
@@ -34,32 +56,48 @@ export function gpuRow(gpu, context) {
   const [kind, word] = STATES[gpu.state] ?? ['warn', gpu.state];
   const since = own.filter(holder => holder.since);
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'row nowrap' }, element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)), element('span', { class: 'muted tiny mono nw', title: gpu.uuid }, shortened(gpu.uuid)))),
+    cell(null, '',
+      element('div', { class: 'row nowrap' },
+        element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
+        element('span', { class: 'muted tiny mono nw', title: gpu.uuid }, shortened(gpu.uuid)))),
     cell('State', '', state(kind, word)),
     cell('Who', '', ...own.map(holder => whoOf(holder)), ...outsideOf(gpu, outside)),
     cell('Since', 'muted small num nw', ...since.map(holder => element('div', {}, time(holder.since, 'age')))),
-    cell('Mode', 'small muted', gpu.mode ?? ''),
-    cell('Busy', '', ...busyOf(gpu)),
+    cell('Mode', 'small muted', gpu.mode ?? ''), cell('Busy', '', ...busyOf(gpu)),
     cell('Memory', 'num small nw', ...memoryOf(gpu)),
-    cell(null, 'c-act', element('div', { class: own.length > 1 ? 'stack' : 'row' }, own.filter(holder => holder.workspace_id).map(holder => stopButton(holder, own.length > 1, context)))));
+    cell(null, 'c-act',
+      element('div', { class: own.length > 1 ? 'stack' : 'row' },
+        own.filter(holder => holder.workspace_id).map(holder => stopButton(holder, own.length > 1, context)))));
 }
 
 const shortened = uuid => (uuid.length > 13 ? `${uuid.slice(0, 12)}…` : uuid);
 
-const whoOf = ({ owner, workspace }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ', element('span', { class: 'muted small mono ref' }, workspace ?? ''));
+const whoOf = ({ owner, workspace }) =>
+  element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
+    element('span', { class: 'muted small mono ref' }, workspace ?? ''));
 
 // Who uses it outside svc, and with which processes.
 function outsideOf({ processes }, holders) {
-  const lines = processes.slice(0, PROCESSES).map(({ pid, owner, used_bytes: used }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
-    element('span', { class: 'muted small' }, `outside svc, process ${pid}${used === null ? '' : `, ${bytesOf(used)}`}`)));
-  if (processes.length > PROCESSES) lines.push(element('div', { class: 'muted small' }, `and ${processes.length - PROCESSES} more processes`));
-  if (processes.length === 0) return holders.map(({ owner }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ', element('span', { class: 'muted small' }, 'outside svc')));
+  const lines = processes.slice(0, PROCESSES).map(({ pid, owner, used_bytes: used }) =>
+    element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
+      element('span', { class: 'muted small' },
+        `outside svc, process ${pid}${used === null ? '' : `, ${bytesOf(used)}`}`))
+  );
+  if (processes.length > PROCESSES)
+    lines.push(element('div', { class: 'muted small' }, `and ${processes.length - PROCESSES} more processes`));
+  if (processes.length === 0)
+    return holders.map(({ owner }) =>
+      element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
+        element('span', { class: 'muted small' }, 'outside svc'))
+    );
   return lines;
 }
 
 function busyOf({ use_percent: percent }) {
   if (percent === null) return [];
-  return [element('div', { class: 'row nowrap num small' }, bar(percent), element('span', { class: 'nw' }, `${percent} %`))];
+  return [
+    element('div', { class: 'row nowrap num small' }, bar(percent), element('span', { class: 'nw' }, `${percent} %`)),
+  ];
 }
 
 function memoryOf({ used_bytes: used, vram_bytes: all }) {
@@ -71,7 +109,9 @@ function memoryOf({ used_bytes: used, vram_bytes: all }) {
 function stopButton(holder, isOne, { isAway, stopping, stop }) {
   const name = `${holder.workspace} of ${holder.owner}`;
   const isBusy = stopping.has(holder.workspace_id);
-  const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name, stopLine({ id: holder.workspace_id, owner: holder.owner }), { isAway: isAway || isBusy, press: () => stop(holder) });
+  const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name,
+    stopLine({ id: holder.workspace_id, owner: holder.owner }), { isAway: isAway || isBusy,
+    press: () => stop(holder) });
   button.setAttribute('aria-label', `Stop ${name}`);
   if (isBusy) button.setAttribute('aria-busy', 'true');
   return button;
@@ -81,11 +121,25 @@ function stopButton(holder, isOne, { isAway, stopping, stop }) {
 /** @param {Api.GpuCapacity} gpu */
 export function lostNotice(gpu, { isAway, stopping, stop }) {
   const own = leases(gpu);
-  const words = own.length === 0 ? ['The driver has it no more; nobody holds it.']
-    : ['The driver has it no more; ', ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]), own.length === 1 ? ' holds it' : ' hold it', own[0].since && [' since ', time(own[0].since, 'age')],
-      '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.'].flat();
-  const buttons = own.filter(holder => holder.workspace_id).map(holder => element('button', { class: 'btn sm danger', type: 'button', 'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }), 'data-key': `lost-${holder.workspace_id}`, 'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } }, icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`)));
-  return element('div', { class: 'notice danger' }, icon('warning'), element('div', {},
-    element('p', {}, element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ', ...words.filter(Boolean)),
-    element('div', { class: 'row' }, buttons, element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor', 'data-key': `host-${gpu.uuid}` }, 'What the host says'))));
+  const words = own.length === 0
+    ? ['The driver has it no more; nobody holds it.']
+    : ['The driver has it no more; ',
+      ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]),
+      own.length === 1 ? ' holds it' : ' hold it', own[0].since && [' since ', time(own[0].since, 'age')],
+      '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.']
+      .flat();
+  const buttons = own.filter(holder => holder.workspace_id).map(holder =>
+    element('button', { class: 'btn sm danger', type: 'button',
+      'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }), 'data-key': `lost-${holder.workspace_id}`,
+      'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } },
+      icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`))
+  );
+  return element('div', { class: 'notice danger' }, icon('warning'),
+    element('div', {},
+      element('p', {},
+        element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`),
+        ' ', ...words.filter(Boolean)),
+      element('div', { class: 'row' }, buttons,
+        element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor',
+          'data-key': `host-${gpu.uuid}` }, 'What the host says'))));
 }

@@ -21,20 +21,32 @@ const stopping = new Set();
 
 async function read({ background }) {
   const [capacity, hardware, history] = await Promise.all([
-    call('GET', '/api/workspaces/capacity', { background }), known.hardware ?? call('GET', '/api/servers/hardware', { background }), call('GET', HISTORY, { background }),
+    call('GET', '/api/workspaces/capacity', { background }),
+    known.hardware ?? call('GET', '/api/servers/hardware', { background }),
+    call('GET', HISTORY, { background }),
   ]);
   Object.assign(known, { gpus: capacity.gpus, hardware, history: history.items, total: history.total });
 }
 
 function show() {
   const { provider, driver, max_cuda: cuda } = known.hardware;
-  find('.lede').textContent = [modelsOf(), driver && `driver ${driver}`, cuda && `CUDA up to ${cuda}`].filter(Boolean).join(', ');
-  if (known.gpus.length === 0) { showNone(provider); setLine('svc servers hardware'); return; }
+  find('.lede').textContent = [modelsOf(), driver && `driver ${driver}`, cuda && `CUDA up to ${cuda}`].filter(Boolean)
+    .join(', ');
+  if (known.gpus.length === 0) {
+    showNone(provider);
+    setLine('svc servers hardware');
+    return;
+  }
   if (!find('#screen table')) find('#screen').replaceChildren(...frame());
-  replace(find('[data-lost]'), ...known.gpus.filter(gpu => gpu.state === 'lost').map(gpu => lostNotice(gpu, context())));
+  replace(find('[data-lost]'),
+    ...known.gpus.filter(gpu => gpu.state === 'lost').map(gpu => lostNotice(gpu, context())));
   replace(find('[data-bank]'), ...known.gpus.map(slotOfAdmin));
   find('[data-count]').textContent = summary();
-  showRows(find('#screen tbody'), known.gpus.map(gpu => ({ id: gpu.uuid, says: JSON.stringify([gpu, isAway(), gpu.holders.map(holder => stopping.has(holder.workspace_id))]), build: () => gpuRow(gpu, context()) })));
+  showRows(find('#screen tbody'),
+    known.gpus.map(gpu => ({ id: gpu.uuid,
+      says: JSON.stringify([gpu, isAway(), gpu.holders.map(holder => stopping.has(holder.workspace_id))]),
+      build: () => gpuRow(gpu, context()) })
+    ));
   replace(find('[data-history]'), ...historyOf());
   setLine('svc ws capacity && svc servers hardware');
 }
@@ -52,50 +64,86 @@ function frame() {
   return [
     element('div', { class: 'stack-4', 'data-lost': true }),
     element('section', { class: 'panel', 'aria-labelledby': 'map-h' },
-      element('header', {}, element('h2', { id: 'map-h' }, 'Who holds which'), element('span', { class: 'muted small num', 'data-count': true }),
-        element('div', { class: 'actions legend-row tiny muted' }, swatch('', 'leased'), swatch('hatch', 'outside svc'), swatch('free', 'free'))),
-      element('div', { class: 'body' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-label': 'GPUs of this host', 'data-bank': true })))),
+      element('header', {}, element('h2', { id: 'map-h' }, 'Who holds which'),
+        element('span', { class: 'muted small num', 'data-count': true }),
+        element('div', { class: 'actions legend-row tiny muted' }, swatch('', 'leased'), swatch('hatch', 'outside svc'),
+          swatch('free', 'free'))),
+      element('div', { class: 'body' },
+        element('div', { class: 'bank-box' },
+          element('ul', { class: 'bank', 'aria-label': 'GPUs of this host', 'data-bank': true })))),
     element('section', { class: 'panel', 'aria-label': 'GPUs, one by one' }, tableOf('GPUs', HEADS),
-      element('footer', {}, element('span', { class: 'muted small' }, 'You see that workspaces exist and can stop or delete them. What is inside is their owners\' alone. What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
-    element('section', { class: 'panel', 'aria-labelledby': 'lost-h' }, element('header', {}, element('h2', { id: 'lost-h' }, 'Lost and back'), element('span', { class: 'muted small' }, 'the last 30 days')), element('div', { class: 'body stack-2', 'data-history': true })),
+      element('footer', {},
+        element('span', { class: 'muted small' },
+          "You see that workspaces exist and can stop or delete them. What is inside is their owners' alone. "
+            + 'What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
+    element('section', { class: 'panel', 'aria-labelledby': 'lost-h' },
+      element('header', {}, element('h2', { id: 'lost-h' }, 'Lost and back'),
+        element('span', { class: 'muted small' }, 'the last 30 days')),
+      element('div', { class: 'body stack-2', 'data-history': true })),
   ];
 }
 
 function summary() {
   const count = (...states) => known.gpus.filter(gpu => states.includes(gpu.state)).length;
-  const words = [[count('leased', 'shared'), 'leased'], [count('busy'), 'in use outside svc'], [count('lost'), 'lost'], [count('unusable'), 'unusable'], [count('free'), 'free']];
-  return words.filter(([number, word]) => number || word === 'free').map(([number, word]) => `${number} ${word}`).join(', ');
+  const words = [[count('leased', 'shared'), 'leased'], [count('busy'), 'in use outside svc'], [count('lost'), 'lost'],
+    [count('unusable'), 'unusable'], [count('free'), 'free']];
+  return words.filter(([number, word]) => number || word === 'free').map(([number, word]) => `${number} ${word}`).join(
+    ', '
+  );
 }
 
 function showNone(provider) {
   const cdi = known.hardware.cdi;
-  find('#screen').replaceChildren(element('section', { class: 'empty dash' }, element('h2', {}, 'This host has no GPUs'),
-    element('p', {}, provider === 'none' ? 'The service is set to look for none (SVC_GPU_PROVIDER=none).' : 'The driver lists none.', cdi?.problem && ` ${cdi.problem}.`),
-    element('div', { class: 'cmd' }, element('code', {}, cdi?.remedy || 'sudo svc admin doctor'), element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')))));
+  find('#screen').replaceChildren(
+    element('section', { class: 'empty dash' }, element('h2', {}, 'This host has no GPUs'),
+      element('p', {},
+        provider === 'none' ? 'The service is set to look for none (SVC_GPU_PROVIDER=none).' : 'The driver lists none.',
+        cdi?.problem && ` ${cdi.problem}.`),
+      element('div', { class: 'cmd' }, element('code', {}, cdi?.remedy || 'sudo svc admin doctor'),
+        element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
+          icon('copy'))))
+  );
 }
 
 // What events are kept of GPUs that the driver had no more: whose they are is said, and not which for others.
 function historyOf() {
   if (known.history.length === 0) return [element('p', { class: 'muted small' }, 'No workspace has lost a GPU.')];
   const words = { 'gpu.lost': ' lost a GPU', 'gpu.restored': ' has its GPUs again' };
-  const rows = known.history.map(event => element('p', { class: 'small' }, element('span', { class: `state ${event.type === 'gpu.lost' ? 'failed' : 'ok'}` }, event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ',
-    element('span', { class: 'mono ref' }, event.subject.name), event.owner && [' of ', element('span', { class: 'name ref' }, event.owner)], words[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago')));
+  const rows = known.history.map(event =>
+    element('p', { class: 'small' },
+      element('span', { class: `state ${event.type === 'gpu.lost' ? 'failed' : 'ok'}` },
+        event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ', element('span', { class: 'mono ref' }, event.subject.name),
+      event.owner && [' of ', element('span', { class: 'name ref' }, event.owner)],
+      words[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago'))
+  );
   const rest = known.total - known.history.length;
-  return [...rows.flat(), rest > 0 && element('p', { class: 'muted small' }, `${counted(rest, 'event')} before: `, element('code', {}, apiLine('GET', withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))))].filter(Boolean);
+  return [...rows.flat(), rest > 0
+    && element('p', { class: 'muted small' }, `${counted(rest, 'event')} before: `,
+      element('code', {},
+        apiLine('GET',
+          withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))))].filter(
+      Boolean
+    );
 }
 
 async function stop(holder) {
   const { owner, workspace, workspace_id: id } = holder;
   if (isAway() || stopping.has(id)) return;
-  if (!await askToStop({ id, name: workspace, owner, gpus: known.gpus.filter(gpu => gpu.holders.some(other => other.workspace_id === id)) })) return;
+  if (!await askToStop({ id, name: workspace, owner,
+    gpus: known.gpus.filter(gpu => gpu.holders.some(other => other.workspace_id === id)) })) return;
   stopping.add(id);
   show();
-  await deed(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` }, () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));
+  await deed(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` },
+    () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));
   stopping.delete(id);
   show();
 }
 
 const WANTED = ['gpu.', 'capacity.', 'workspace.'];
 
-setInterval(() => { if (!document.hidden && !isAway() && findAll('#screen table').length) refreshSoon(); }, EVERY_MS);
-await startAdmin({ read, show, loading: () => bonesOf('GPUs', HEADS, [['3'], ['2'], ['3'], ['1'], ['1'], ['3'], ['1'], []], 8), failed: 'The GPUs could not be read.', wants: event => WANTED.some(start => event.type.startsWith(start)) });
+setInterval(() => {
+  if (!document.hidden && !isAway() && findAll('#screen table').length) refreshSoon();
+}, EVERY_MS);
+await startAdmin({ read, show,
+  loading: () => bonesOf('GPUs', HEADS, [['3'], ['2'], ['3'], ['1'], ['1'], ['3'], ['1'], []], 8),
+  failed: 'The GPUs could not be read.', wants: event => WANTED.some(start => event.type.startsWith(start)) });

@@ -3,7 +3,15 @@ import { call, outcomes } from '../frame/api.js';
 import { element, find, findAll, replace } from '../frame/dom.js';
 import { hostName, isAway, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
-import { backupsPanel, doctorPanel, failedPanel, licencePanel, servicePanel, setsPanel, updatesPanel } from './host_panels.js';
+import {
+  backupsPanel,
+  doctorPanel,
+  failedPanel,
+  licencePanel,
+  servicePanel,
+  setsPanel,
+  updatesPanel,
+} from './host_panels.js';
 import { setLine } from '../frame/line.js';
 import { withQuery } from './lines.js';
 import { startAdmin } from './page.js';
@@ -14,8 +22,10 @@ const LIMIT = 200, EVERY_MS = 30_000;
 // Panels: where each stands, what it is read from, and what shows that.
 const PANELS = {
   doctor: { side: 'main', title: 'Doctor', read: how => reportOf('/api/admin/host', how), show: doctorPanel },
-  sets: { side: 'main', title: 'Recovery sets', read: how => reportOf('/api/admin/recovery-sets', how), show: setsPanel },
-  service: { side: 'aside', title: 'Service', read: how => Promise.all([health(how), call('GET', '/api/version', how)]), show: parts => servicePanel(...parts) },
+  sets: { side: 'main', title: 'Recovery sets', read: how => reportOf('/api/admin/recovery-sets', how),
+    show: setsPanel },
+  service: { side: 'aside', title: 'Service', read: how => Promise.all([health(how), call('GET', '/api/version', how)]),
+    show: parts => servicePanel(...parts) },
   licence: { side: 'aside', title: 'Licence', read: how => call('GET', '/api/admin/license', how), show: licencePanel },
   updates: { side: 'aside', title: 'Updates', read: how => call('GET', '/api/admin/updates', how), show: updatesPanel },
   backups: { side: 'aside', title: 'Backups', read: how => reportOf('/api/admin/backups', how), show: backupsPanel },
@@ -52,16 +62,22 @@ async function read({ background }) {
   const parts = await outcomes(names.map(name => PANELS[name].read({ background })));
   const [first] = parts;
   if (parts.every(part => part.error) || first.error?.status === 401 || first.error?.status === 403) throw first.error;
-  names.forEach((name, number) => { known[name] = parts[number]; });
+  names.forEach((name, number) => {
+    known[name] = parts[number];
+  });
 }
 
 function show() {
   if (!find('[data-side]')) {
-    find('#screen').replaceChildren(element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4', 'data-side': 'main' }), element('div', { class: 'stack-4', 'data-side': 'aside' })));
+    find('#screen').replaceChildren(
+      element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4', 'data-side': 'main' }),
+        element('div', { class: 'stack-4', 'data-side': 'aside' }))
+    );
   }
   for (const [name, { side, title, show: panelOf }] of Object.entries(PANELS)) {
     const { value, error } = known[name];
-    const says = JSON.stringify(error ? [error.message, error.code] : value, (key, part) => (key === 'age_s' ? null : part));
+    const says = JSON.stringify(error ? [error.message, error.code] : value,
+      (key, part) => (key === 'age_s' ? null : part));
     if (shownAs[name] === says) continue;
     shownAs[name] = says;
     showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
@@ -71,7 +87,8 @@ function show() {
 
 // A panel stands where its kind stands, with what was open in it still open.
 function showPanel(place, name, fresh) {
-  const box = find(`[data-box="${name}"]`, place) ?? place.appendChild(element('div', { class: 'stack', 'data-box': name }));
+  const box = find(`[data-box="${name}"]`, place)
+    ?? place.appendChild(element('div', { class: 'stack', 'data-box': name }));
   const open = new Set(findAll('details[open]', box).map(node => node.dataset.key));
   replace(box, fresh);
   for (const node of findAll('details', box)) node.open = open.has(node.dataset.key);
@@ -79,18 +96,28 @@ function showPanel(place, name, fresh) {
 
 function checkAgain() {
   hostDialog({
-    title: 'Check this host again', lines: ['sudo svc admin doctor', 'sudo svc admin report'],
-    words: ['The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:'],
+    title: 'Check this host again',
+    lines: ['sudo svc admin doctor', 'sudo svc admin report'],
+    words: [
+      'The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here '
+      + 'a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:',
+    ],
     extra: [element('p', {}, element('code', {}, '23 * * * * root /usr/local/bin/svc admin report'))],
   });
 }
 
 function bones() {
-  const box = rows => element('section', { class: 'panel', 'aria-hidden': 'true' }, element('header', {}, skeleton('2')), element('div', { class: 'body stack-4' }, Array.from({ length: rows }, () => element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r', 'aria-busy': 'true', 'aria-label': 'Loading the host', role: 'group' }, element('div', { class: 'stack-4' }, box(6), box(2)), element('div', { class: 'stack-4' }, box(5), box(5), box(4), box(4)));
+  const box = rows =>
+    element('section', { class: 'panel', 'aria-hidden': 'true' }, element('header', {}, skeleton('2')),
+      element('div', { class: 'body stack-4' }, Array.from({ length: rows }, () => element('div', {}, skeleton('4')))));
+  return element('div', { class: 'cols side-r', 'aria-busy': 'true', 'aria-label': 'Loading the host', role: 'group' },
+    element('div', { class: 'stack-4' }, box(6), box(2)),
+    element('div', { class: 'stack-4' }, box(5), box(5), box(4), box(4)));
 }
 
-setInterval(() => { if (!document.hidden && !isAway() && find('[data-side]')) refreshSoon(); }, EVERY_MS);
+setInterval(() => {
+  if (!document.hidden && !isAway() && find('[data-side]')) refreshSoon();
+}, EVERY_MS);
 find('[data-key=again]').addEventListener('click', checkAgain);
 find('.lede').replaceChildren(element('span', { class: 'mono' }, hostName()));
 await startAdmin({ read, show, loading: bones, failed: 'The host could not be read.' });

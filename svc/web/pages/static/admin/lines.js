@@ -3,7 +3,8 @@ import { quoted } from '../frame/words.js';
 
 // One request as `svc api` sends it.
 export function apiLine(method, path, body) {
-  return ['svc api', method, quoted(path), body === undefined ? null : `--body ${quoted(json(body))}`].filter(Boolean).join(' ');
+  return ['svc api', method, quoted(path), body === undefined ? null : `--body ${quoted(json(body))}`].filter(Boolean)
+    .join(' ');
 }
 
 // JSON on one line, with room between its parts.
@@ -13,7 +14,9 @@ export function json(value) {
 
 // A list's path with these parameters; empty ones are left out.
 export function withQuery(path, parameters) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== '' && value !== null && value !== undefined));
+  const query = new URLSearchParams(
+    Object.entries(parameters).filter(([, value]) => value !== '' && value !== null && value !== undefined)
+  );
   const text = query.toString().replaceAll('+', '%20').replaceAll('%3A', ':').replaceAll('%2C', ',');
   return text ? `${path}?${text}` : path;
 }
@@ -25,5 +28,7 @@ export const isName = name => NAME.test(name);
 
 // `sudo svc admin COMMAND NAME`, with the options after it.
 export function adminLine(command, name, ...options) {
-  return isName(name.replace(AFTER_RETIRED, '')) ? ['sudo svc admin', command, name, ...options].join(' ') : 'sudo svc admin doctor';
+  return isName(name.replace(AFTER_RETIRED, ''))
+    ? ['sudo svc admin', command, name, ...options].join(' ')
+    : 'sudo svc admin doctor';
 }

@@ -12,22 +12,30 @@ export const me = () => signedIn;
 export async function startAdmin({ show, ...screen }) {
   return startPage({
     ...screen,
-    show: () => { if (find('#screen')) show(); else location.reload(); }, // an administrator again
+    show: () => {
+      if (find('#screen')) show();
+      else location.reload();
+    }, // an administrator again
     may: ({ user }) => {
       signedIn = user.name;
       return user.superuser || showNoPermission(signedIn);
     },
     gone: error => error.code === 'admin_only' ? showNoPermission('') || '' : null,
-    unready: () => { if (find('.lede .skel')) find('.lede').replaceChildren(); },
+    unready: () => {
+      if (find('.lede .skel')) find('.lede').replaceChildren();
+    },
   });
 }
 
 // The one place for who is no administrator, or is none any more. The API refuses anyway.
 function showNoPermission(name) {
-  find('#main').replaceChildren(element('section', { class: 'empty dash', 'data-no-permission': true },
-    element('h1', {}, 'For administrators'),
-    element('p', {}, name ? ['The account ', element('span', { class: 'mono' }, name), ' is none.'] : 'This account is none any more.', ' Administrators are made on the host, by root:'),
-    command(`sudo svc admin edit-user ${name ? quoted(name) : 'NAME'} --superuser`),
-    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, 'Workspaces')));
+  find('#main').replaceChildren(
+    element('section', { class: 'empty dash', 'data-no-permission': true }, element('h1', {}, 'For administrators'),
+      element('p', {}, name
+        ? ['The account ', element('span', { class: 'mono' }, name), ' is none.']
+        : 'This account is none any more.', ' Administrators are made on the host, by root:'),
+      command(`sudo svc admin edit-user ${name ? quoted(name) : 'NAME'} --superuser`),
+      element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, 'Workspaces'))
+  );
   return false;
 }

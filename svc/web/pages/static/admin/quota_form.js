@@ -27,8 +27,16 @@ const isSame = (a, b) => JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf
 /** @param {Api.QuotaPolicy} policy */
 export function quotaForm(policy, policies, accounts) {
   let before = policy;
-  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: '63', placeholder: 'lab' });
-  const controls = Object.fromEntries(FIELDS.map(([key, , unit]) => [key, element('input', { class: 'input', inputmode: 'decimal', autocomplete: 'off', placeholder: 'no limit', value: textOf(policy?.[key] ?? null, unit) })]));
+  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    maxlength: '63', placeholder: 'lab' });
+  const controls = Object.fromEntries(
+    FIELDS.map((
+      [key, , unit],
+    ) => [key,
+      element('input', { class: 'input', inputmode: 'decimal', autocomplete: 'off', placeholder: 'no limit',
+        value: textOf(policy?.[key] ?? null, unit) })]
+    )
+  );
   const over = element('p', { class: 'small is-warn', role: 'status' });
   const grid = element('div', { class: 'form-grid' }, FIELDS.map(([key, label, unit]) => {
     const control = unit ? withUnit(controls[key], unit) : controls[key];
@@ -37,7 +45,8 @@ export function quotaForm(policy, policies, accounts) {
     return box;
   }));
   const nameOf = () => policy?.name ?? name.value;
-  const limits = () => Object.fromEntries(FIELDS.map(([key, , unit]) => [key, valueOf(controls[key].value, unit, policy?.[key] ?? null)]));
+  const limits = () =>
+    Object.fromEntries(FIELDS.map(([key, , unit]) => [key, valueOf(controls[key].value, unit, policy?.[key] ?? null)]));
   const lineOf = () => {
     over.textContent = policy ? overOf(limits(), holdersOf(policy.name, accounts)) : '';
     return apiLine('PUT', `/api/admin/quotas/${SLUG.test(nameOf()) ? nameOf() : 'NAME'}`, limits());
@@ -47,14 +56,25 @@ export function quotaForm(policy, policies, accounts) {
     if (wrong.length) throw Object.assign(new Error('The form has errors.'), { fields: wrong });
     if (before) {
       const now = (await all('/api/admin/quotas')).find(one => one.name === before.name);
-      if (now && !isSame(now, before)) { before = now; throw changed(now); }
+      if (now && !isSame(now, before)) {
+        before = now;
+        throw changed(now);
+      }
     }
     return call('PUT', `/api/admin/quotas/${encodeURIComponent(nameOf())}`, { body: limits() });
   };
-  const head = policy ? element('p', { 'data-holds': true }, ...holdsFor(policy, accounts)) : field('name', 'Name', name, 'a-z, 0-9 and - inside.');
+  const head = policy
+    ? element('p', { 'data-holds': true }, ...holdsFor(policy, accounts))
+    : field('name', 'Name', name, 'a-z, 0-9 and - inside.');
   return formDialog({
-    title: policy ? `Edit the quota ${policy.name}` : 'New quota', deed: policy ? 'Save' : 'Make the quota', lineOf, send,
-    fields: [head, grid, element('p', { class: 'help' }, 'Empty is no limit. Running, GPUs, CPUs and memory count over all running workspaces of an account. What runs goes on when its quota shrinks.'), over],
+    title: policy ? `Edit the quota ${policy.name}` : 'New quota',
+    deed: policy ? 'Save' : 'Make the quota',
+    lineOf,
+    send,
+    fields: [head, grid,
+      element('p', { class: 'help' },
+        'Empty is no limit. Running, GPUs, CPUs and memory count over all running workspaces of an account. '
+          + 'What runs goes on when its quota shrinks.'), over],
   });
 }
 
@@ -63,20 +83,39 @@ function holdsFor({ name }, accounts) {
   const holders = holdersOf(name, accounts);
   if (holders.length === 0) return ['No account has it.'];
   const rest = holders.length - NAMED;
-  const names = holders.slice(0, NAMED).flatMap((account, at) => [at > 0 && ', ', element('span', { class: 'mono' }, account.name)]);
-  return ['Holds for ', ...names, rest > 0 && ` and ${counted(rest, 'other')}`, name === 'default' ? ', and for every new account.' : '.'];
+  const names = holders.slice(0, NAMED).flatMap((account,
+    at) => [at > 0 && ', ', element('span', { class: 'mono' }, account.name)]
+  );
+  return ['Holds for ', ...names, rest > 0 && ` and ${counted(rest, 'other')}`,
+    name === 'default' ? ', and for every new account.' : '.'];
 }
 
 function overOf(limits, holders) {
   const said = [];
   for (const account of holders) {
-    const parts = FIELDS.filter(([key, , , use]) => use && typeof limits[key] === 'number' && account[use] > limits[key])
-      .map(([, label, unit, use, verb]) => `${verb} ${unit ? bytesOf(account[use]) : account[use]}${unit ? ' of images' : use === 'running' ? '' : ` ${label === 'GPUs' ? counted(account[use], 'GPU').split(' ')[1] : counted(account[use], 'workspace').split(' ')[1]}`}`);
+    const parts = FIELDS.filter(([key, , , use]) =>
+      use && typeof limits[key] === 'number' && account[use] > limits[key]
+    )
+      .map(([, label, unit, use, verb]) =>
+        `${verb} ${unit ? bytesOf(account[use]) : account[use]}${
+          unit
+            ? ' of images'
+            : use === 'running'
+            ? ''
+            : ` ${
+              label === 'GPUs'
+                ? counted(account[use], 'GPU').split(' ')[1]
+                : counted(account[use], 'workspace').split(' ')[1]
+            }`
+        }`
+      );
     if (parts.length) said.push(`${account.name} ${parts.join(', ')}`);
   }
   if (said.length === 0) return '';
   const rest = said.length - NAMED;
-  return `Over it now: ${said.slice(0, NAMED).join('; ')}${rest > 0 ? ` and ${counted(rest, 'other')}` : ''}. What is there stays; more is refused.`;
+  return `Over it now: ${said.slice(0, NAMED).join('; ')}${
+    rest > 0 ? ` and ${counted(rest, 'other')}` : ''
+  }. What is there stays; more is refused.`;
 }
 
 function textOf(value, unit) {
@@ -87,24 +126,35 @@ function textOf(value, unit) {
 function valueOf(text, unit, before) {
   if (text.trim() === textOf(before, unit)) return before;
   const number = text.trim() === '' ? null : Number(text.trim().replace(',', '.'));
-  return number === null || Number.isNaN(number) ? (number === null ? null : text.trim()) : unit ? Math.round(number * GIB) : number;
+  return number === null || Number.isNaN(number)
+    ? (number === null ? null : text.trim())
+    : unit
+    ? Math.round(number * GIB)
+    : number;
 }
 
 /** @param {Api.QuotaPolicy} policy */
 function errorsOf(policy, name, policies, limits) {
   const wrong = [];
-  if (!policy && !SLUG.test(name)) wrong.push({ field: 'name', message: 'A name has a-z, 0-9 and - (inside), at most 63.' });
-  else if (!policy && policies.some(one => one.name === name)) wrong.push({ field: 'name', message: `There is a quota ${name}; edit that one.` });
+  if (!policy && !SLUG.test(name))
+    wrong.push({ field: 'name', message: 'A name has a-z, 0-9 and - (inside), at most 63.' });
+  else if (!policy && policies.some(one => one.name === name))
+    wrong.push({ field: 'name', message: `There is a quota ${name}; edit that one.` });
   for (const [key, , unit] of FIELDS) {
     const value = limits[key];
     const isWhole = unit !== '' || key === 'max_cpu' || Number.isInteger(value);
-    if (value !== null && (typeof value !== 'number' || value < 0 || !isWhole)) wrong.push({ field: key, message: isWhole ? 'A number, or empty for no limit.' : 'A whole number, or empty for no limit.' });
+    if (value !== null && (typeof value !== 'number' || value < 0 || !isWhole))
+      wrong.push({ field: key,
+        message: isWhole ? 'A number, or empty for no limit.' : 'A whole number, or empty for no limit.' });
   }
   return wrong;
 }
 
 function changed(now) {
-  const words = FIELDS.filter(([key]) => now[key] !== null).map(([key, label, unit]) => `${label} ${unit ? bytesOf(now[key]) : amount(now[key])}`).join(', ');
-  return refused({ code: 'changed_meanwhile', message: `${now.name} was changed since this form was opened: ${words || 'no limits'}. Save again to replace that`, hint: '' });
+  const words = FIELDS.filter(([key]) => now[key] !== null).map(([key, label, unit]) =>
+    `${label} ${unit ? bytesOf(now[key]) : amount(now[key])}`
+  ).join(', ');
+  return refused({ code: 'changed_meanwhile',
+    message: `${now.name} was changed since this form was opened: ${words || 'no limits'}. Save again to replace that`,
+    hint: '' });
 }
-

@@ -16,9 +16,14 @@ import { showRows } from '../shared/rows.js';
 import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { amount, byName, counted } from '../frame/words.js';
 
-const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], ['Memory', 'r'], ['Images', 'r'], ['']];
+const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [
+  'Memory',
+  'r',
+], ['Images', 'r'], ['']];
 /** @type {[string, Api.LimitKey, (amount: number) => string][]} */
-const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus', String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes', bytesOf]];
+const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus',
+  String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes',
+  bytesOf]];
 const FILTERS = { all: 'All', used: 'In use', unused: 'Without accounts' };
 const TESTS = { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 };
 
@@ -27,7 +32,8 @@ const view = { filter: 'all', text: new URLSearchParams(location.search).get('q'
 const doing = new Set();
 
 async function read({ background }) {
-  [known.policies, known.accounts] = await Promise.all([all('/api/admin/quotas', { background }), all('/api/admin/users', { background })]);
+  [known.policies, known.accounts] = await Promise.all([all('/api/admin/quotas', { background }),
+    all('/api/admin/users', { background })]);
 }
 
 function show() {
@@ -35,8 +41,13 @@ function show() {
     find('#screen').replaceChildren(
       filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, shown: view, again: showList }),
       element('section', { class: 'panel', 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
-        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the quotas is like that.'), element('footer', { 'data-more': true, hidden: true }),
-        element('footer', {}, element('span', { class: 'muted small' }, 'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a pull or a build. What runs goes on when its quota shrinks.'))));
+        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the quotas is like that.'),
+        element('footer', { 'data-more': true, hidden: true }),
+        element('footer', {},
+          element('span', { class: 'muted small' },
+            'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a '
+              + 'pull or a build. What runs goes on when its quota shrinks.')))
+    );
   }
   showList();
 }
@@ -44,7 +55,10 @@ function show() {
 function showList() {
   const found = known.policies.filter(policy => TESTS[view.filter](policy) && saysText(view.text, [policy.name]));
   const piece = pieceOf(found, find('[data-more]'), view, showList);
-  showRows(find('#screen tbody'), piece.map(policy => ({ id: policy.name, says: JSON.stringify([policy, isAway(), doing.has(policy.name)]), build: () => rowOf(policy) })));
+  showRows(find('#screen tbody'),
+    piece.map(policy => ({ id: policy.name, says: JSON.stringify([policy, isAway(), doing.has(policy.name)]),
+      build: () => rowOf(policy) })
+    ));
   find('[data-none]').hidden = found.length > 0;
   showFilters(view, name => known.policies.filter(TESTS[name]).length);
   find('.lede').textContent = counted(known.policies.length, 'quota');
@@ -56,12 +70,14 @@ function rowOf(policy) {
   const { name, users } = policy;
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
   const options = press => ({ isAway: isAway() || doing.has(name), press });
-  const limit = ([label, key, form]) => cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
-  return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('span', { class: 'name ref' }, name)),
-    cell('Accounts', 'r', String(users)),
-    ...COLUMNS.map(limit),
-    cell(null, 'c-act', element('div', { class: 'row' }, rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))), removeButton(policy, path, options))));
+  const limit = ([label, key, form]) =>
+    cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
+  return element('tr', { role: 'row', tabindex: '-1' }, cell(null, '', element('span', { class: 'name ref' }, name)),
+    cell('Accounts', 'r', String(users)), ...COLUMNS.map(limit),
+    cell(null, 'c-act',
+      element('div', { class: 'row' },
+        rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))),
+        removeButton(policy, path, options))));
 }
 
 /** @param {Api.QuotaPolicy} policy */
@@ -71,8 +87,14 @@ const limitsOnly = policy => Object.fromEntries(COLUMNS.map(([, key]) => [key, p
 /** @param {Api.QuotaPolicy} policy */
 function removeButton(policy, path, options) {
   const { name, users } = policy;
-  const why = name === 'default' ? 'It holds for all accounts without another.' : users > 0 ? `${counted(users, 'account')} ${users === 1 ? 'has' : 'have'} it.` : '';
-  const button = rowButton('remove', 'Remove', name, apiLine('DELETE', path), options(pressed => { if (!why) act('remove', policy, pressed); }));
+  const why = name === 'default'
+    ? 'It holds for all accounts without another.'
+    : users > 0
+    ? `${counted(users, 'account')} ${users === 1 ? 'has' : 'have'} it.`
+    : '';
+  const button = rowButton('remove', 'Remove', name, apiLine('DELETE', path), options(pressed => {
+    if (!why) act('remove', policy, pressed);
+  }));
   if (!why) return button;
   const id = `why-${name}`;
   button.setAttribute('aria-disabled', 'true');
@@ -85,10 +107,15 @@ function removeButton(policy, path, options) {
 async function act(kind, policy, button = null) {
   if (isAway() || doing.has(policy?.name)) return;
   answer(null);
-  if (kind === 'remove') { await remove(policy, button); return; }
+  if (kind === 'remove') {
+    await remove(policy, button);
+    return;
+  }
   const written = await quotaForm(policy, known.policies, known.accounts);
   if (!written) return;
-  known.policies = [...known.policies.filter(one => one.name !== written.name), written].sort((a, b) => byName(a.name, b.name));
+  known.policies = [...known.policies.filter(one => one.name !== written.name), written].sort((a, b) =>
+    byName(a.name, b.name)
+  );
   showList();
   announce(`${written.name}: Saved`);
   refreshSoon();
@@ -96,13 +123,20 @@ async function act(kind, policy, button = null) {
 
 async function remove({ name }, button) {
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
-  if (!await ask({ title: `Remove the quota ${name}?`, words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'], deed: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
+  if (!await ask({ title: `Remove the quota ${name}?`,
+    words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'],
+    deed: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
   doing.add(name);
-  const isDone = await deed(button, { what: `${name} was not removed.`, done: `${name}: Removed` }, () => call('DELETE', path));
+  const isDone = await deed(button, { what: `${name} was not removed.`, done: `${name}: Removed` },
+    () => call('DELETE', path));
   doing.delete(name);
   if (isDone) known.policies = known.policies.filter(policy => policy.name !== name);
   showList();
 }
 
-find('[data-key=new]').addEventListener('click', () => { if (isShown()) act('new', null); });
-await startAdmin({ read, show, loading: () => bonesOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4), failed: 'The quotas could not be read.' });
+find('[data-key=new]').addEventListener('click', () => {
+  if (isShown()) act('new', null);
+});
+await startAdmin({ read, show,
+  loading: () => bonesOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4),
+  failed: 'The quotas could not be read.' });

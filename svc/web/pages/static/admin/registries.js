@@ -11,7 +11,8 @@ import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { counted, quoted } from '../frame/words.js';
 
 const HEADS = [['Registry'], ['Path'], ['Transport'], ['']];
-const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/, PATH = /^(?!.*\.\.)(?:[a-z0-9._-]+(?:\/[a-z0-9._-]+)*\/?)?$/;
+const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/,
+  PATH = /^(?!.*\.\.)(?:[a-z0-9._-]+(?:\/[a-z0-9._-]+)*\/?)?$/;
 const MOST = 64;
 
 const known = { entries: [], isRead: false };
@@ -40,18 +41,27 @@ const changes = () => draft.added.length + draft.removed.size;
 // The list as it would be: entries that are changed stand where they stood.
 function wanted() {
   const added = new Map(draft.added.map(entry => [keyOf(entry), entry]));
-  const kept = known.entries.filter(entry => !draft.removed.has(keyOf(entry))).map(entry => added.get(keyOf(entry)) ?? entry);
+  const kept = known.entries.filter(entry => !draft.removed.has(keyOf(entry))).map(entry =>
+    added.get(keyOf(entry)) ?? entry
+  );
   const names = new Set(kept.map(keyOf));
   return [...kept, ...draft.added.filter(entry => !names.has(keyOf(entry)))];
 }
 
 function show() {
   if (!find('#screen table')) {
-    find('#screen').replaceChildren(element('div', { class: 'cols side-r' },
-      element('section', { class: 'panel', 'aria-labelledby': 'list-h' }, element('header', {}, element('h2', { id: 'list-h' }, 'Allowlist'), element('span', { class: 'muted small num', 'data-count': true })),
-        tableOf('Allowlist', HEADS), element('div', { class: 'empty', 'data-none': true, hidden: true }, element('h2', {}, 'No registry is allowed'), element('p', {}, 'Nobody can pull or build. Add one below.')),
-        element('footer', { 'data-more': true, hidden: true }), element('footer', {}, addForm())),
-      element('section', { class: 'panel', 'aria-labelledby': 'how-h' }, element('header', {}, element('h2', { id: 'how-h', 'data-how-h': true })), element('div', { class: 'body stack-4', 'data-how': true }))));
+    find('#screen').replaceChildren(
+      element('div', { class: 'cols side-r' },
+        element('section', { class: 'panel', 'aria-labelledby': 'list-h' },
+          element('header', {}, element('h2', { id: 'list-h' }, 'Allowlist'),
+            element('span', { class: 'muted small num', 'data-count': true })), tableOf('Allowlist', HEADS),
+          element('div', { class: 'empty', 'data-none': true, hidden: true },
+            element('h2', {}, 'No registry is allowed'), element('p', {}, 'Nobody can pull or build. Add one below.')),
+          element('footer', { 'data-more': true, hidden: true }), element('footer', {}, addForm())),
+        element('section', { class: 'panel', 'aria-labelledby': 'how-h' },
+          element('header', {}, element('h2', { id: 'how-h', 'data-how-h': true })),
+          element('div', { class: 'body stack-4', 'data-how': true })))
+    );
   }
   showList();
 }
@@ -59,9 +69,15 @@ function show() {
 function showList() {
   const names = new Set(known.entries.map(keyOf));
   const fresh = draft.added.filter(entry => !names.has(keyOf(entry)));
-  const rows = [...known.entries.map(entry => ({ entry, goes: draft.removed.has(keyOf(entry)), becomes: draft.added.find(other => keyOf(other) === keyOf(entry)) })), ...fresh.map(entry => ({ entry, comes: true }))];
+  const rows = [
+    ...known.entries.map(entry => ({ entry, goes: draft.removed.has(keyOf(entry)),
+      becomes: draft.added.find(other => keyOf(other) === keyOf(entry)) })
+    ),
+    ...fresh.map(entry => ({ entry, comes: true })),
+  ];
   const piece = pieceOf(rows, find('[data-more]'), view, showList);
-  showRows(find('#screen tbody'), piece.map(row => ({ id: keyOf(row.entry), says: JSON.stringify(row), build: () => rowOf(row) })));
+  showRows(find('#screen tbody'),
+    piece.map(row => ({ id: keyOf(row.entry), says: JSON.stringify(row), build: () => rowOf(row) })));
   find('[data-none]').hidden = rows.length > 0;
   find('[data-count]').textContent = counted(known.entries.length, 'entry', 'entries');
   showHow();
@@ -71,23 +87,37 @@ function showList() {
 // The whole list in one command; of several changes, the one that makes them together.
 function setLineOf() {
   const lines = commands();
-  return lines.length === 1 ? lines[0] : `sudo svc admin registry set - <<< ${quoted(json({ registries: wanted().map(shortOf) }))}`;
+  return lines.length === 1
+    ? lines[0]
+    : `sudo svc admin registry set - <<< ${quoted(json({ registries: wanted().map(shortOf) }))}`;
 }
 
 // Without what is so by default.
-const shortOf = ({ host, path_prefix: prefix, insecure }) => ({ host, ...(prefix && { path_prefix: prefix }), ...(insecure && { insecure }) });
+const shortOf = ({ host, path_prefix: prefix, insecure }) => ({ host, ...(prefix && { path_prefix: prefix }),
+  ...(insecure && { insecure }) });
 
 const commands = () => [...draft.added.map(addLine), ...[...draft.removed].map(removeLine)];
 
 function rowOf({ entry, goes, comes, becomes }) {
   const name = keyOf(entry), { insecure } = becomes ?? entry;
-  const tag = goes ? element('span', { class: 'tag danger' }, 'to go') : comes ? element('span', { class: 'tag ok' }, 'to come') : becomes ? element('span', { class: 'tag warn' }, 'to change') : null;
+  const tag = goes
+    ? element('span', { class: 'tag danger' }, 'to go')
+    : comes
+    ? element('span', { class: 'tag ok' }, 'to come')
+    : becomes
+    ? element('span', { class: 'tag warn' }, 'to change')
+    : null;
   const isChange = goes || comes || becomes;
-  const button = element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`, 'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn', on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
+  const button = element('button', { class: 'btn sm quiet', type: 'button',
+    'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
+    'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn',
+    on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
   return element('tr', { role: 'row', tabindex: '-1' },
     cell(null, '', element('div', { class: 'row' }, element('span', { class: 'name ref' }, entry.host), tag)),
     cell('Path', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'any'),
-    cell('Transport', '', insecure ? element('span', { class: 'tag warn' }, 'plain HTTP or unknown certificate') : element('span', { class: 'muted small' }, 'HTTPS')),
+    cell('Transport', '', insecure
+      ? element('span', { class: 'tag warn' }, 'plain HTTP or unknown certificate')
+      : element('span', { class: 'muted small' }, 'HTTPS')),
     cell(null, 'c-act', element('div', { class: 'row' }, button)));
 }
 
@@ -104,19 +134,39 @@ function showHow() {
   const lines = commands();
   find('[data-how-h]').textContent = lines.length ? `${counted(lines.length, 'change')}, not in force` : 'To change it';
   const place = find('[data-how]');
-  const cmd = text => element('div', { class: 'cmd' }, element('code', {}, text), element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
-  const why = element('p', { class: 'soft small' }, 'The list is a file of root\'s: what users pull runs on the host, and a stolen session of an administrator must not add a place to pull from. ', lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
+  const cmd = text =>
+    element('div', { class: 'cmd' }, element('code', {}, text),
+      element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
+        icon('copy')));
+  const why = element('p', { class: 'soft small' },
+    "The list is a file of root's: what users pull runs on the host, and a stolen session of an administrator "
+      + 'must not add a place to pull from. ',
+    lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
   if (lines.length === 0) {
-    replace(place, why, element('p', { class: 'muted small' }, 'Logins of the host are root\'s too, and not shown here:'), cmd('sudo svc admin registry list'));
+    replace(place, why,
+      element('p', { class: 'muted small' }, "Logins of the host are root's too, and not shown here:"),
+      cmd('sudo svc admin registry list'));
     return;
   }
-  const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]), ...[...draft.removed].map(name => ['danger', '−', name])];
-  const whole = lines.length > 1 && [element('p', { class: 'soft small' }, 'Or the whole list in one:'), cmd(setLineOf())];
-  const warning = wanted().length === 0 ? element('p', { class: 'small is-warn' }, 'Nothing would be allowed then: nobody could pull or build.') : wanted().length > MOST ? element('p', { class: 'small is-danger' }, `A list has at most ${MOST} entries.`) : null;
-  replace(place, ...marks.map(([kind, mark, text]) => element('div', { class: 'row small nowrap' }, element('span', { class: `tag ${kind}` }, mark), element('span', { class: 'mono ref' }, text))),
-    ...[warning].filter(Boolean), why, ...lines.map(cmd), ...(whole || []),
-    element('p', { class: 'muted small' }, 'Images that users have stay, and so do workspaces made from them. The host\'s login of a registry goes with its last entry.'),
-    element('p', { class: 'muted small' }, 'Whether it is in force: ', element('code', {}, apiLine('GET', '/api/images/allowlist')), '. This page sees it by itself.'));
+  const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]),
+    ...[...draft.removed].map(name => ['danger', '−', name])];
+  const whole = lines.length > 1
+    && [element('p', { class: 'soft small' }, 'Or the whole list in one:'), cmd(setLineOf())];
+  const warning = wanted().length === 0
+    ? element('p', { class: 'small is-warn' }, 'Nothing would be allowed then: nobody could pull or build.')
+    : wanted().length > MOST
+    ? element('p', { class: 'small is-danger' }, `A list has at most ${MOST} entries.`)
+    : null;
+  replace(place,
+    ...marks.map(([kind, mark, text]) =>
+      element('div', { class: 'row small nowrap' }, element('span', { class: `tag ${kind}` }, mark),
+        element('span', { class: 'mono ref' }, text))
+    ), ...[warning].filter(Boolean), why, ...lines.map(cmd), ...(whole || []),
+    element('p', { class: 'muted small' },
+      "Images that users have stay, and so do workspaces made from them. The host's login of a registry goes "
+        + 'with its last entry.'),
+    element('p', { class: 'muted small' }, 'Whether it is in force: ',
+      element('code', {}, apiLine('GET', '/api/images/allowlist')), '. This page sees it by itself.'));
 }
 
 // `https://quay.io/team/` is what people paste: the host and the path of it.
@@ -126,10 +176,13 @@ function parsed(text) {
 }
 
 function addForm() {
-  const where = element('input', { class: 'input mono', id: 'f-registry', name: 'registry', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', placeholder: 'quay.io/team', size: '24', maxlength: '512', 'data-key': 'registry' });
+  const where = element('input', { class: 'input mono', id: 'f-registry', name: 'registry', autocomplete: 'off',
+    autocapitalize: 'off', spellcheck: 'false', placeholder: 'quay.io/team', size: '24', maxlength: '512',
+    'data-key': 'registry' });
   const insecure = element('input', { type: 'checkbox', id: 'f-insecure', name: 'insecure' });
   const wrong = element('span', { class: 'field-error', id: 'f-registry-e', role: 'alert', hidden: true });
-  const button = element('button', { class: 'btn', 'data-key': 'add', 'data-cmd': 'sudo svc admin registry add HOST' }, icon('plus'), 'Add');
+  const button = element('button', { class: 'btn', 'data-key': 'add', 'data-cmd': 'sudo svc admin registry add HOST' },
+    icon('plus'), 'Add');
   const entryOf = () => ({ ...parsed(where.value), insecure: insecure.checked });
   const say = text => {
     wrong.textContent = text;
@@ -140,7 +193,9 @@ function addForm() {
   };
   const follow = () => {
     const entry = entryOf();
-    const line = HOST.test(entry.host) && PATH.test(entry.path_prefix) ? addLine(entry) : 'sudo svc admin registry add HOST';
+    const line = HOST.test(entry.host) && PATH.test(entry.path_prefix)
+      ? addLine(entry)
+      : 'sudo svc admin registry add HOST';
     say('');
     setAttribute(button, 'data-cmd', line);
     if (where.value.trim()) setLine(line);
@@ -149,9 +204,18 @@ function addForm() {
     event.preventDefault();
     const entry = entryOf(), name = keyOf(entry);
     const present = known.entries.find(other => keyOf(other) === name);
-    if (!HOST.test(entry.host)) { say('A host and perhaps a port, then perhaps a path: quay.io, registry.example:5000/team.'); return; }
-    if (!PATH.test(entry.path_prefix)) { say('A path has a-z, 0-9, dots, dashes and underscores between its slashes.'); return; }
-    if (present && present.insecure === entry.insecure && !draft.removed.has(name)) { say(`${name} is on the list.`); return; }
+    if (!HOST.test(entry.host)) {
+      say('A host and perhaps a port, then perhaps a path: quay.io, registry.example:5000/team.');
+      return;
+    }
+    if (!PATH.test(entry.path_prefix)) {
+      say('A path has a-z, 0-9, dots, dashes and underscores between its slashes.');
+      return;
+    }
+    if (present && present.insecure === entry.insecure && !draft.removed.has(name)) {
+      say(`${name} is on the list.`);
+      return;
+    }
     draft.removed.delete(name);
     draft.added = draft.added.filter(other => keyOf(other) !== name);
     if (!present || present.insecure !== entry.insecure) draft.added.push(entry);
@@ -161,8 +225,12 @@ function addForm() {
     showList();
   };
   return element('form', { class: 'stack-2', novalidate: true, on: { input: follow, submit } },
-    element('div', { class: 'row' }, element('div', { class: 'field' }, element('label', { class: 'vh', for: where.id }, 'Registry, with a path or without'), where), button,
-      element('label', { class: 'check small', for: insecure.id }, insecure, element('span', {}, 'Plain HTTP, or a certificate that nobody signed'))), wrong);
+    element('div', { class: 'row' },
+      element('div', { class: 'field' },
+        element('label', { class: 'vh', for: where.id }, 'Registry, with a path or without'), where), button,
+      element('label', { class: 'check small', for: insecure.id }, insecure,
+        element('span', {}, 'Plain HTTP, or a certificate that nobody signed'))), wrong);
 }
 
-await startAdmin({ read, show, loading: () => bonesOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10), failed: 'The allowlist could not be read.', wants: event => event.type === 'registries.changed' });
+await startAdmin({ read, show, loading: () => bonesOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10),
+  failed: 'The allowlist could not be read.', wants: event => event.type === 'registries.changed' });

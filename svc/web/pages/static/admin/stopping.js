@@ -7,5 +7,6 @@ export const stopLine = ({ id, owner }) => `svc ws stop ${quoted(id)} --owner ${
 
 export function askToStop({ id, name, owner, gpus }) {
   const question = QUESTIONS.stop({ name, gpus });
-  return ask({ ...question, title: `Stop ${name} of ${owner}?`, words: [...question.words, `${owner} sees that an administrator stopped it.`], line: stopLine({ id, owner }) });
+  return ask({ ...question, title: `Stop ${name} of ${owner}?`,
+    words: [...question.words, `${owner} sees that an administrator stopped it.`], line: stopLine({ id, owner }) });
 }

@@ -9,16 +9,23 @@ import { bytesOf } from './quota_words.js';
 import { state } from '../shared/row_buttons.js';
 import { quoted } from '../frame/words.js';
 
-const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also whoever has stolen the session of an administrator cannot make another one.';
+const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also '
+  + 'whoever has stolen the session of an administrator cannot make another one.';
 
 // The person's name and the quota: what is changed, and nothing else, is sent.
 /** @param {Api.AccountUsage} account */
 export function editUser(account, policies) {
   const { name } = account;
-  const person = element('input', { class: 'input', value: account.display_name, maxlength: '128', autocomplete: 'off', spellcheck: 'false' });
-  const quota = element('select', { class: 'input mono' }, policies.map(policy => element('option', { value: policy.name, selected: policy.name === (account.quota ?? 'default') }, policy.name)));
+  const person = element('input', { class: 'input', value: account.display_name, maxlength: '128', autocomplete: 'off',
+    spellcheck: 'false' });
+  const quota = element('select', { class: 'input mono' },
+    policies.map(policy =>
+      element('option', { value: policy.name, selected: policy.name === (account.quota ?? 'default') }, policy.name)
+    ));
   const limits = element('span', { class: 'help', id: 'f-quota-h' });
-  const follow = () => { limits.textContent = limitsOf(policies.find(policy => policy.name === quota.value)); };
+  const follow = () => {
+    limits.textContent = limitsOf(policies.find(policy => policy.name === quota.value));
+  };
   quota.addEventListener('input', follow);
   follow();
   const changes = () => {
@@ -31,44 +38,69 @@ export function editUser(account, policies) {
   ofQuota.append(limits);
   setAttribute(quota, 'aria-describedby', limits.id);
   return formDialog({
-    title: `Edit ${name}`, deed: 'Save',
+    title: `Edit ${name}`,
+    deed: 'Save',
     fields: [field('display_name', 'Full name', person), ofQuota,
-      element('p', { class: 'help' }, account.superuser ? 'An administrator. ' : 'An ordinary user. ', 'The role is changed on the host: ', element('code', {}, adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
+      element('p', { class: 'help' }, account.superuser ? 'An administrator. ' : 'An ordinary user. ',
+        'The role is changed on the host: ',
+        element('code', {}, adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
     lineOf: () => apiLine('PATCH', `/api/users/${name}`, changes()),
     send: () => call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: changes() }),
   });
 }
 
 /** @type {[Api.LimitKey, string, (amount: number) => string][]} */
-const LIMITS = [['max_workspaces', 'workspaces', String], ['max_running', 'running', String], ['max_gpus', 'GPUs', String], ['max_cpu', 'CPUs', String], ['max_memory_bytes', 'memory', bytesOf], ['max_image_bytes', 'images', bytesOf]];
+const LIMITS = [['max_workspaces', 'workspaces', String], ['max_running', 'running', String], ['max_gpus', 'GPUs',
+  String], ['max_cpu', 'CPUs', String], ['max_memory_bytes', 'memory', bytesOf], ['max_image_bytes', 'images',
+  bytesOf]];
 
 /** @param {Api.QuotaPolicy} policy */
 function limitsOf(policy) {
   if (!policy) return '';
-  const words = LIMITS.filter(([key]) => policy[key] !== null).map(([key, word, form]) => `${form(policy[key])} ${word}`);
+  const words = LIMITS.filter(([key]) => policy[key] !== null).map(([key, word, form]) =>
+    `${form(policy[key])} ${word}`
+  );
   return words.length ? `At most ${words.join(', ')}. From the next start on.` : 'No limits.';
 }
 
 // A new account: made on the host, so that this form makes the line.
 export function newUser() {
-  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', placeholder: 'ada', maxlength: '256' });
-  const person = element('input', { class: 'input', autocomplete: 'off', placeholder: 'Ada Lovelace', maxlength: '128' });
+  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    placeholder: 'ada', maxlength: '256' });
+  const person = element('input', { class: 'input', autocomplete: 'off', placeholder: 'Ada Lovelace',
+    maxlength: '128' });
   const role = element('input', { type: 'checkbox', id: 'f-superuser', name: 'superuser' });
   const code = element('code');
   const follow = () => {
     const isGood = isName(name.value);
     setAttribute(name, 'aria-invalid', name.value !== '' && !isGood ? 'true' : null);
     find('.field-error', fields)?.remove();
-    if (name.value !== '' && !isGood) find('[data-field=name]', fields).append(element('span', { class: 'field-error', role: 'status' }, 'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, and not of digits alone.'));
-    code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME', person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(Boolean).join(' ');
+    if (name.value !== '' && !isGood)
+      find('[data-field=name]', fields).append(
+        element('span', { class: 'field-error', role: 'status' },
+          'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, '
+            + 'and not of digits alone.')
+      );
+    code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME',
+      person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(
+        Boolean
+      ).join(' ');
   };
   const fields = element('div', { class: 'stack-4', on: { input: follow } },
-    field('name', 'Name', name, 'The Linux account is made too where there is none.'), field('display_name', 'Full name', person),
-    element('label', { class: 'check', for: 'f-superuser' }, role, element('span', {}, 'An administrator of the service')));
+    field('name', 'Name', name, 'The Linux account is made too where there is none.'),
+    field('display_name', 'Full name', person),
+    element('label', { class: 'check', for: 'f-superuser' }, role,
+      element('span', {}, 'An administrator of the service')));
   follow();
   hostDialog({
-    title: 'New account', lines: [], extra: [fields, line(code)],
-    words: ['Accounts are made on the host, by root: a service account stands on a Linux account, with subordinate uids, lingering, and a place in the enrolment list. The command asks for the service password, or reads it from standard input.'],
+    title: 'New account',
+    lines: [],
+    extra: [fields, line(code)],
+    words: [
+      'Accounts are made on the host, by root: a service account stands on a Linux account, with subordinate '
+      + 'uids, lingering, and a place in the enrolment list. The command asks for the service password, or reads '
+      + 'it from standard input.',
+    ],
   });
   name.focus();
 }
@@ -77,20 +109,37 @@ const line = code => element('div', { class: 'cmd' }, code);
 
 const ON_THE_HOST = {
   password: ({ name }) => ({
-    title: `Set a password for ${name}`, lines: [adminLine('set-password', name)],
-    words: ['The service password, not the Linux one. The command asks for it, or reads it from standard input; all sessions and tokens of the account end. A person changes the own one here, in Settings.', 'Over HTTPS nobody sets the password of another: whoever had stolen a session could then sign in as anybody.'],
+    title: `Set a password for ${name}`,
+    lines: [adminLine('set-password', name)],
+    words: [
+      'The service password, not the Linux one. The command asks for it, or reads it from standard input; all '
+      + 'sessions and tokens of the account end. A person changes the own one here, in Settings.',
+      'Over HTTPS nobody sets the password of another: whoever had stolen a session could then sign in as anybody.',
+    ],
   }),
   role: ({ name, superuser }) => ({
-    title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`, lines: [adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')],
-    words: [ROLE, superuser ? 'Sessions end.' : 'Sessions end. A password that is too short for an administrator is closed until another one is set, or the account is an ordinary user\'s again.'],
+    title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`,
+    lines: [adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')],
+    words: [ROLE, superuser
+      ? 'Sessions end.'
+      : 'Sessions end. A password that is too short for an administrator is closed until another one is set, '
+        + "or the account is an ordinary user's again."],
   }),
   tokens: ({ name, tokens }) => ({
-    title: `Revoke all tokens of ${name}`, lines: [adminLine('revoke-tokens', name)],
-    words: [`${tokens === 1 ? 'One token is' : `${tokens} tokens are`} refused from then on. The password and open sessions stay.`],
+    title: `Revoke all tokens of ${name}`,
+    lines: [adminLine('revoke-tokens', name)],
+    words: [
+      `${
+        tokens === 1 ? 'One token is' : `${tokens} tokens are`
+      } refused from then on. The password and open sessions stay.`,
+    ],
   }),
   delete: ({ name }) => ({
-    title: `Delete the account ${name}`, lines: [adminLine('delete-user', name)],
-    words: ['Done on the host, by root. The command says first what goes and what stays, and asks.', 'What goes: its workspaces, images, private templates, tokens and sessions. What stays: the Linux account with its home and the files of the workspaces, and the rows of the audit.'],
+    title: `Delete the account ${name}`,
+    lines: [adminLine('delete-user', name)],
+    words: ['Done on the host, by root. The command says first what goes and what stays, and asks.',
+      'What goes: its workspaces, images, private templates, tokens and sessions. What stays: the Linux '
+      + 'account with its home and the files of the workspaces, and the rows of the audit.'],
   }),
 };
 
@@ -99,8 +148,18 @@ export const isOnTheHost = kind => kind in ON_THE_HOST;
 export const showOnTheHost = (kind, account) => hostDialog(ON_THE_HOST[kind](account));
 
 export function askToDisable({ name, running }) {
-  const runs = running ? [`What runs goes on: ${running === 1 ? 'one workspace' : `${running} workspaces`}. Stop them under "Workspaces of ${name}".`] : [];
-  return ask({ title: `Disable ${name}?`, words: [`Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and workspaces stay.`, ...runs], deed: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
+  const runs = running
+    ? [
+      `What runs goes on: ${
+        running === 1 ? 'one workspace' : `${running} workspaces`
+      }. Stop them under "Workspaces of ${name}".`,
+    ]
+    : [];
+  return ask({ title: `Disable ${name}?`, words: [
+    `Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and `
+    + `workspaces stay.`,
+    ...runs,
+  ], deed: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
 }
 
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
@@ -115,15 +174,19 @@ export async function showWorkspaces({ name }) {
   };
   const row = workspace => {
     const cmd = stopLine({ id: workspace.id, owner: name });
-    const stop = element('button', { class: 'btn sm push', type: 'button', 'aria-label': `Stop ${workspace.name}`, 'data-cmd': cmd, title: cmd, on: { click: () => press(stop, workspace) } }, 'Stop');
-    return element('div', { class: 'row' }, element('span', { class: 'name ref' }, workspace.name), state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped', workspace.status),
-      workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);
+    const stop = element('button', { class: 'btn sm push', type: 'button', 'aria-label': `Stop ${workspace.name}`,
+      'data-cmd': cmd, title: cmd, on: { click: () => press(stop, workspace) } }, 'Stop');
+    return element('div', { class: 'row' }, element('span', { class: 'name ref' }, workspace.name),
+      state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped',
+        workspace.status), workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);
   };
   const press = async (button, workspace) => {
     if (button.getAttribute('aria-busy') || !await askToStop({ ...workspace, owner: name })) return;
     setAttribute(button, 'aria-busy', 'true');
     try {
-      await call('POST', withQuery(`/api/workspaces/${encodeURIComponent(workspace.id)}/stop`, { owner: name }), { body: {} });
+      await call('POST', withQuery(`/api/workspaces/${encodeURIComponent(workspace.id)}/stop`, { owner: name }), {
+        body: {},
+      });
       await read();
     } catch (error) {
       setAttribute(button, 'aria-busy', null);

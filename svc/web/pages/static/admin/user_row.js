@@ -18,10 +18,21 @@ const STATES = {
 export function remedyOf(account) {
   const { name, retired, status, note, password_closed: isClosed } = account;
   const code = status;
-  if (retired) return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name), code };
-  if (status === 'PROVISIONING_CLEANUP_REQUIRED') return { what: note || 'Its setup failed.', line: adminLine('create-user', name), code };
-  if (status === 'PROVISIONING_INCOMPLETE') return { what: note || 'Its setup is not complete; the same command takes the missing steps.', line: adminLine('create-user', name), code };
-  if (isClosed) return { what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set, or the account is an ordinary user\'s again.', line: adminLine('set-password', name), code: 'PASSWORD_CLOSED' };
+  if (retired)
+    return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name),
+      code };
+  if (status === 'PROVISIONING_CLEANUP_REQUIRED')
+    return { what: note || 'Its setup failed.', line: adminLine('create-user', name), code };
+  if (status === 'PROVISIONING_INCOMPLETE')
+    return { what: note || 'Its setup is not complete; the same command takes the missing steps.',
+      line: adminLine('create-user', name), code };
+  if (isClosed)
+    return {
+      what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set, '
+        + "or the account is an ordinary user's again.",
+      line: adminLine('set-password', name),
+      code: 'PASSWORD_CLOSED',
+    };
   return null;
 }
 
@@ -41,24 +52,29 @@ function userRow(account, remedy, context) {
   const [kind, word] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
   const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
   return element('tr', { role: 'row', tabindex: '-1', class: remedy ? 'has-sub' : null },
-    cell(null, '', element('div', { class: 'stack' },
-      element('span', { class: 'row' }, element('span', { class: 'name ref' }, name), superuser && element('span', { class: 'tag line-tag' }, 'administrator')),
-      person && element('span', { class: 'muted small ref' }, person))),
-    cell('State', '', state(kind, word)),
-    cell('Quota', '', element('a', { class: 'ref', href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line, 'data-key': 'quota' }, quota ?? 'default')),
-    cell('GPUs now', '', ...gpusOf(account, context.chips)),
+    cell(null, '',
+      element('div', { class: 'stack' },
+        element('span', { class: 'row' }, element('span', { class: 'name ref' }, name),
+          superuser && element('span', { class: 'tag line-tag' }, 'administrator')),
+        person && element('span', { class: 'muted small ref' }, person))), cell('State', '', state(kind, word)),
+    cell('Quota', '',
+      element('a', { class: 'ref', href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line,
+        'data-key': 'quota' }, quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
     cell('Images', 'r', account.image_bytes ? sizeWords(account.image_bytes) : ''),
-    cell('Password', passwordKind(account), passwordOf(account)),
-    cell('Last seen', 'muted small', ...seenOf(account)),
+    cell('Password', passwordKind(account), passwordOf(account)), cell('Last seen', 'muted small', ...seenOf(account)),
     cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(account, context), menuOf(account, context))));
 }
 
 function gpusOf({ gpus }, chips) {
   if (!gpus) return [];
   if (!chips) return [element('span', { class: 'num' }, String(gpus))];
-  return [element('span', { class: 'gpus' }, element('span', { class: 'vh' }, chips.length === 1 ? 'GPU ' : 'GPUs '),
-    chips.map(({ index, uuid }) => element('span', { class: 'chip-n other', title: uuid }, index === null ? '–' : String(index))))];
+  return [
+    element('span', { class: 'gpus' }, element('span', { class: 'vh' }, chips.length === 1 ? 'GPU ' : 'GPUs '),
+      chips.map(({ index, uuid }) =>
+        element('span', { class: 'chip-n other', title: uuid }, index === null ? '–' : String(index))
+      )),
+  ];
 }
 
 function workspacesOf({ workspaces, running }) {
@@ -74,17 +90,31 @@ function passwordOf({ has_password: has, password_closed: isClosed }) {
 }
 
 function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) {
-  const words = [sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token')].filter(Boolean).join(', ');
-  const title = login ? `signed in with the password ${new Date(login).toISOString().slice(0, 16).replace('T', ' ')} UTC` : null;
-  return [element('div', { class: 'stack', title }, at ? time(at, 'ago') : element('span', {}, 'never'), words && element('span', { class: 'tiny' }, words))];
+  const words = [sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token')].filter(Boolean).join(
+    ', '
+  );
+  const title = login
+    ? `signed in with the password ${new Date(login).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    : null;
+  return [
+    element('div', { class: 'stack', title }, at ? time(at, 'ago') : element('span', {}, 'never'),
+      words && element('span', { class: 'tiny' }, words)),
+  ];
 }
 
 /** @param {Api.AccountUsage} account */
 function buttonsOf(account, { isAway, doing, act }) {
   const { name, retired, status, disabled } = account;
   if (retired) return [];
-  const enable = disabled && status === 'DISABLED' && rowButton('enable', 'Enable', name, apiLine('PATCH', `/api/users/${name}`, { disabled: false }), { isAway: isAway || doing, press: button => act('enable', account, button), kind: '' });
-  return [enable, rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isAway: isAway || doing, press: () => act('edit', account) })];
+  const enable = disabled && status === 'DISABLED'
+    && rowButton('enable', 'Enable', name, apiLine('PATCH', `/api/users/${name}`, { disabled: false }), {
+      isAway: isAway || doing,
+      press: button => act('enable', account, button),
+      kind: '',
+    });
+  return [enable,
+    rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isAway: isAway || doing,
+      press: () => act('edit', account) })];
 }
 
 /** @param {Api.AccountUsage} account */
@@ -92,22 +122,30 @@ function menuOf(account, { isAway, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
   const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
   /** @type {MenuItem[]} */
-  const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })), href: withQuery('/admin/audit', { user: name }) }];
+  const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })),
+    href: withQuery('/admin/audit', { user: name }) }];
   if (!retired) {
     if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', `svc ws list --owner ${name}`));
     items.push(null, host('Set a password', 'password', adminLine('set-password', name)));
-    items.push(host(superuser ? 'Make an ordinary user' : 'Make an administrator', 'role', adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')));
+    items.push(
+      host(superuser ? 'Make an ordinary user' : 'Make an administrator', 'role',
+        adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser'))
+    );
     if (account.tokens) items.push(host('Revoke all tokens', 'tokens', adminLine('revoke-tokens', name), true));
   }
   items.push(null);
-  if (!disabled) items.push({ label: 'Disable', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true, press: () => act('disable', account), why: name === me ? 'your own account' : uid === 0 ? 'never root' : null });
+  if (!disabled)
+    items.push({ label: 'Disable', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true,
+      press: () => act('disable', account), why: name === me ? 'your own account' : uid === 0 ? 'never root' : null });
   if (uid !== 0) items.push(host('Delete the account', 'delete', adminLine('delete-user', name), true));
   return rowMenu(name, items, { isAway: isAway || doing });
 }
 
 function remedyRow({ name }, { what, line, code }) {
-  return element('tr', { role: 'row', class: 'sub plain' }, element('td', { role: 'cell', colspan: '9' },
-    element('div', { class: 'notice warn inset' }, icon('warning'), element('div', {},
-      element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),
-      command(line), element('span', { class: 'code' }, code)))));
+  return element('tr', { role: 'row', class: 'sub plain' },
+    element('td', { role: 'cell', colspan: '9' },
+      element('div', { class: 'notice warn inset' }, icon('warning'),
+        element('div', {},
+          element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `),
+            what.charAt(0).toUpperCase() + what.slice(1)), command(line), element('span', { class: 'code' }, code)))));
 }

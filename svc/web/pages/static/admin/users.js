@@ -14,7 +14,9 @@ import { bonesOf, tableOf } from '../shared/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/words.js';
 
-const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], ['Last seen'], ['']];
+const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], [
+  'Last seen',
+], ['']];
 const FILTERS = { all: 'All', need: 'Needs attention', disabled: 'Disabled' };
 const TESTS = {
   all: () => true,
@@ -22,13 +24,16 @@ const TESTS = {
   disabled: account => account.disabled && !account.retired,
 };
 
-const known = { accounts: /** @type {Api.AccountUsage[]} */ ([]), policies: /** @type {Api.QuotaPolicy[]} */ ([]), chips: new Map() };
+const known = { accounts: /** @type {Api.AccountUsage[]} */ ([]), policies: /** @type {Api.QuotaPolicy[]} */ ([]),
+  chips: new Map() };
 const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
 const doing = new Set();
 
 async function read({ background }) {
   const [accounts, policies, capacity] = await outcomes([
-    all('/api/admin/users?sort=name', { background }), all('/api/admin/quotas', { background }), call('GET', '/api/workspaces/capacity', { background }),
+    all('/api/admin/users?sort=name', { background }),
+    all('/api/admin/quotas', { background }),
+    call('GET', '/api/workspaces/capacity', { background }),
   ]);
   if (accounts.error) throw accounts.error;
   known.accounts = accounts.value;
@@ -40,18 +45,22 @@ async function read({ background }) {
 function chipsOf(gpus) {
   const found = new Map();
   for (const { index, uuid, holders } of gpus) {
-    for (const { owner } of holders.filter(holder => !holder.outside)) found.set(owner, [...(found.get(owner) ?? []), { index, uuid }]);
+    for (const { owner } of holders.filter(holder => !holder.outside))
+      found.set(owner, [...(found.get(owner) ?? []), { index, uuid }]);
   }
   return found;
 }
 
 function list() {
   return [
-    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, shown: view, again: showList }),
+    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, shown: view,
+      again: showList }),
     element('section', { class: 'panel', 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
       element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the accounts is like that.'),
       element('footer', { 'data-more': true, hidden: true })),
-    element('p', { class: 'muted small' }, 'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose password is set is decided on the host by root: the buttons for it have the command.'),
+    element('p', { class: 'muted small' },
+      'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose '
+        + 'password is set is decided on the host by root: the buttons for it have the command.'),
   ];
 }
 
@@ -64,8 +73,11 @@ function show() {
 
 function showList() {
   const { accounts } = known;
-  const found = accounts.filter(account => TESTS[view.filter](account) && saysText(view.text, [account.name, account.display_name]));
-  const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isAway: isAway(), doing: doing.has(account.name), me: me(), act });
+  const found = accounts.filter(account =>
+    TESTS[view.filter](account) && saysText(view.text, [account.name, account.display_name])
+  );
+  const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isAway: isAway(),
+    doing: doing.has(account.name), me: me(), act });
   const piece = pieceOf(found, find('[data-more]'), view, showList);
   showRows(find('#screen tbody'), piece.flatMap(account => rowsOfUser(account, context(account))));
   find('[data-none]').hidden = found.length > 0;
@@ -79,21 +91,33 @@ function showList() {
 async function act(kind, account, button) {
   if (isAway() || doing.has(account.name)) return;
   const { name } = account;
-  if (isOnTheHost(kind)) { showOnTheHost(kind, account); return; }
-  if (kind === 'workspaces') { await showWorkspaces(account); refreshSoon(); return; }
+  if (isOnTheHost(kind)) {
+    showOnTheHost(kind, account);
+    return;
+  }
+  if (kind === 'workspaces') {
+    await showWorkspaces(account);
+    refreshSoon();
+    return;
+  }
   if (kind === 'edit') {
     answer(null);
     const edited = await editUser(account, known.policies);
-    if (edited) { take(edited); announce(`${name}: Saved`); refreshSoon(); }
+    if (edited) {
+      take(edited);
+      announce(`${name}: Saved`);
+      refreshSoon();
+    }
     return;
   }
   if (kind === 'disable' && !await askToDisable(account)) return;
   doing.add(name);
   showList();
   const disabled = kind === 'disable';
-  await deed(button, { what: `${name} was not ${kind}d.`, done: `${name}: ${disabled ? 'Disabled' : 'Enabled'}` }, async () => {
-    take(await call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: { disabled } }));
-  });
+  await deed(button, { what: `${name} was not ${kind}d.`, done: `${name}: ${disabled ? 'Disabled' : 'Enabled'}` },
+    async () => {
+      take(await call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: { disabled } }));
+    });
   doing.delete(name);
   showList();
 }
@@ -105,4 +129,6 @@ function take(record) {
 }
 
 find('[data-key=new]').addEventListener('click', newUser);
-await startAdmin({ read, show, loading: () => bonesOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]), failed: 'The accounts could not be read.' });
+await startAdmin({ read, show,
+  loading: () => bonesOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]),
+  failed: 'The accounts could not be read.' });

@@ -15,7 +15,8 @@ export function asker(send) {
         await send({ background, signal: controller.signal }, isNewest);
       } catch (error) {
         if (error.name === 'AbortError' || !isNewest()) return;
-        if (error.retryable || typeof error.retryAfter === 'number') soon({ background, wait: (error.retryAfter ?? 4) * 1000 });
+        if (error.retryable || typeof error.retryAfter === 'number')
+          soon({ background, wait: (error.retryAfter ?? 4) * 1000 });
       }
     }, wait);
   };

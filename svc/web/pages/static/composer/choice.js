@@ -8,7 +8,7 @@ export function levelFor({ gpu, defaults }, host) {
 
 export function freeName(name, taken) {
   const stem = name.slice(0, 56).replace(/-+$/, '');
-  for (let number = 1; ; number++) if (!taken.has(`${stem}-${number}`)) return `${stem}-${number}`;
+  for (let number = 1;; number++) if (!taken.has(`${stem}-${number}`)) return `${stem}-${number}`;
 }
 
 // What the template is called on a command line: its name where that means no other.

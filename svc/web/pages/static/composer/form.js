@@ -15,15 +15,20 @@ export const LEVELS = {
 // One field: its label, its control, a help, and a place for what is wrong with it.
 function field({ name, label, control, help = '', unit = '', optional = false, wide = '' }) {
   const id = control.id || `f-${name.replaceAll('.', '-')}`;
-  for (const [key, value] of Object.entries({ id, 'data-field': name, 'data-key': id, 'aria-describedby': `h-${id} e-${id}` })) setAttribute(control, key, value);
+  for (
+    const [key, value] of Object.entries({ id, 'data-field': name, 'data-key': id,
+      'aria-describedby': `h-${id} e-${id}` })
+  ) setAttribute(control, key, value);
   return element('div', { class: `field ${wide}` },
     element('label', { for: id }, label, optional && ' ', optional && element('span', { class: 'opt' }, 'optional')),
     unit ? element('div', { class: 'unit' }, control, element('span', {}, unit)) : control,
     element('span', { class: 'help', id: `h-${id}` }, help), wrongPlace(id));
 }
 
-const wrongPlace = id => element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {}));
-const textInput = (attributes = {}) => element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
+const wrongPlace = id =>
+  element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {}));
+const textInput = (attributes = {}) =>
+  element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const numberInput = () => textInput({ class: 'input num', inputmode: 'decimal' });
 
 let onHost = { hasGpus: true, missing: [] };
@@ -31,26 +36,39 @@ let onHost = { hasGpus: true, missing: [] };
 // `host` says whether it has GPUs, and which limits it cannot apply.
 export function formOf(host, on) {
   onHost = host;
-  const levels = element('div', { class: 'seg two wide' }, Object.entries(LEVELS).map(([level, [title]]) => element('label', {},
-    element('input', { type: 'radio', name: 'level', value: level, on: { change: () => on.level(level) } }), title, element('small', { 'data-level': level }, '\u00a0'))));
-  const mode = element('select', { class: 'input' }, ['exclusive', 'shared'].map(value => element('option', { value }, value)));
-  const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot', 'data-key': 'boot' });
-  const resource = (key, label, unit, more = {}) => field({ name: `resources.${key}`, label, control: numberInput(), unit, ...more });
-  const sizes = element('details', { class: 'more', 'data-key': 'more-size' }, element('summary', { 'data-sizes': true }),
-    element('div', { class: 'form-grid' }, resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }), resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
+  const levels = element('div', { class: 'seg two wide' },
+    Object.entries(LEVELS).map(([level, [title]]) =>
+      element('label', {}, element('input', { type: 'radio', name: 'level', value: level, on: { change: () =>
+        on.level(level) } }), title, element('small', { 'data-level': level }, '\u00a0'))
+    ));
+  const mode = element('select', { class: 'input' },
+    ['exclusive', 'shared'].map(value => element('option', { value }, value)));
+  const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot',
+    'data-key': 'boot' });
+  const resource = (key, label, unit, more = {}) =>
+    field({ name: `resources.${key}`, label, control: numberInput(), unit, ...more });
+  const sizes = element('details', { class: 'more', 'data-key': 'more-size' },
+    element('summary', { 'data-sizes': true }),
+    element('div', { class: 'form-grid' }, resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }),
+      resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
   return [
-    element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl', hidden: !host.hasGpus },
-      element('h2', { id: 'l-lvl' }, 'What will the GPUs do?'), levels, element('p', { class: 'help', id: 'h-lvl' })),
+    element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl',
+      hidden: !host.hasGpus }, element('h2', { id: 'l-lvl' }, 'What will the GPUs do?'), levels,
+      element('p', { class: 'help', id: 'h-lvl' })),
     element('div', { class: 'section' },
       element('div', { class: 'row between' }, element('h2', {}, 'Size'),
-        element('button', { class: 'btn link small', type: 'button', hidden: true, 'data-back': true, on: { click: on.recommended } }, 'Back to the recommended values')),
-      element('div', { class: 'form-grid' }, resource('gpu_count', 'GPUs', ''), field({ name: 'resources.gpu_mode', label: 'Mode', control: mode }),
-        resource('cpu_limit', 'CPUs', 'cores'), resource('memory_bytes', 'Memory', 'GiB')),
-      sizes),
+        element('button', { class: 'btn link small', type: 'button', hidden: true, 'data-back': true,
+          on: { click: on.recommended } }, 'Back to the recommended values')),
+      element('div', { class: 'form-grid' }, resource('gpu_count', 'GPUs', ''),
+        field({ name: 'resources.gpu_mode', label: 'Mode', control: mode }), resource('cpu_limit', 'CPUs', 'cores'),
+        resource('memory_bytes', 'Memory', 'GiB')), sizes),
     element('div', { class: 'section' },
       element('div', { class: 'form-grid' },
-        field({ name: 'name', label: 'Name', control: textInput({ class: 'input mono', maxlength: 63, name: 'name' }), help: 'a-z, 0-9 and -; you can rename it at any time', wide: 'w2' }),
-        field({ name: 'display_name', label: 'Title', control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }), optional: true, wide: 'w2' })),
+        field({ name: 'name', label: 'Name', control: textInput({ class: 'input mono', maxlength: 63, name: 'name' }),
+          help: 'a-z, 0-9 and -; you can rename it at any time', wide: 'w2' }),
+        field({ name: 'display_name', label: 'Title',
+          control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }),
+          optional: true, wide: 'w2' })),
       element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted')),
       advanced(on)),
   ];
@@ -58,9 +76,12 @@ export function formOf(host, on) {
 
 // What is folded away: it is built when it is unfolded first.
 function advanced(on) {
-  const rows = kind => element('div', { class: 'stack-2', 'data-rows': kind, 'data-field': kind, tabindex: '-1' }, wrongPlace(`rows-${kind}`));
+  const rows = kind =>
+    element('div', { class: 'stack-2', 'data-rows': kind, 'data-field': kind, tabindex: '-1' },
+      wrongPlace(`rows-${kind}`));
   return element('details', { class: 'more', 'data-rest': true, on: { toggle: on.more } }, element('summary'),
-    element('div', { class: 'stack-4' }, rows('env'), rows('ports'), element('div', { class: 'stack-2', 'data-template-facts': true })));
+    element('div', { class: 'stack-4' }, rows('env'), rows('ports'),
+      element('div', { class: 'stack-2', 'data-template-facts': true })));
 }
 
 // ---- reading ----
@@ -70,16 +91,31 @@ const control = (form, name) => find(`[data-field="${name}"]`, form);
 // What the form says now, as texts; a row in which nothing is written is none.
 /** @param {Api.Template} template */
 export function textsOf(form, template) {
-  const rows = kind => findAll(`[data-rows="${kind}"] > .form-row`, form).map(row => {
-    const values = Object.fromEntries(findAll('[data-part]', row).map(input => [input.dataset.part, input.dataset.part === 'value' ? input.value : input.value.trim()]));
-    return { row, values };
-  }).filter(({ values }) => values.name || values.value || values.container_port);
-  const numbered = kind => rows(kind).map(({ row, values }, at) => { row.dataset.at = String(at); return values; });
-  const texts = { template: template?.id ?? '', name: control(form, 'name').value.trim(), displayName: control(form, 'display_name').value.trim() };
+  const rows = kind =>
+    findAll(`[data-rows="${kind}"] > .form-row`, form).map(row => {
+      const values = Object.fromEntries(
+        findAll('[data-part]', row).map(
+          input => [input.dataset.part, input.dataset.part === 'value' ? input.value : input.value.trim()]
+        )
+      );
+      return { row, values };
+    }).filter(({ values }) => values.name || values.value || values.container_port);
+  const numbered = kind =>
+    rows(kind).map(({ row, values }, at) => {
+      row.dataset.at = String(at);
+      return values;
+    });
+  const texts = { template: template?.id ?? '', name: control(form, 'name').value.trim(),
+    displayName: control(form, 'display_name').value.trim() };
   for (const key of Object.keys(RESOURCES)) texts[key] = control(form, `resources.${key}`).value.trim();
   return Object.assign(texts, {
-    mode: control(form, 'resources.gpu_mode').value, defaultMode: template?.defaults.gpu_mode ?? 'exclusive',
-    env: numbered('env'), ports: numbered('ports'), network: find('[data-field=network]', form)?.value.trim() ?? '', command: find('[data-field=command]', form)?.value ?? '', restartOnBoot: control(form, 'restart_on_boot').checked,
+    mode: control(form, 'resources.gpu_mode').value,
+    defaultMode: template?.defaults.gpu_mode ?? 'exclusive',
+    env: numbered('env'),
+    ports: numbered('ports'),
+    network: find('[data-field=network]', form)?.value.trim() ?? '',
+    command: find('[data-field=command]', form)?.value ?? '',
+    restartOnBoot: control(form, 'restart_on_boot').checked,
   });
 }
 
@@ -109,7 +145,8 @@ export function showRecommended(form, resources, limits, gpus) {
   showGpuFields(name => control(form, `resources.${name}`).closest('.field'), onHost.hasGpus, gpus);
   for (const key of Object.keys(RESOURCES)) {
     const words = [];
-    if (resources && (resources[key] ?? null) !== null) words.push(`recommended ${shownAmount(key, resources[key]).replace(' GiB', '')}`);
+    if (resources && (resources[key] ?? null) !== null)
+      words.push(`recommended ${shownAmount(key, resources[key]).replace(' GiB', '')}`);
     if ((limits[key] ?? null) !== null) words.push(`at most ${shownAmount(key, limits[key]).replace(' GiB', '')}`);
     if (onHost.missing.includes(key)) words.push('not applied on this host');
     helpOf(form, `resources.${key}`, words.join(', ') || (key === 'pids_limit' ? 'no limit without a number' : ''));
@@ -125,16 +162,28 @@ export function showLevels(form, level, levels) {
   const chosen = find(`[name=level][value="${level}"]`, form);
   if (chosen) chosen.checked = true;
   else for (const input of findAll('[name=level]', form)) input.checked = false;
-  find('#h-lvl', form).textContent = `${level ? `${LEVELS[level][1]} ` : ''}The sizes below follow; change what you know better.`;
+  find('#h-lvl', form).textContent = `${
+    level ? `${LEVELS[level][1]} ` : ''
+  }The sizes below follow; change what you know better.`;
 }
 
 // The words of what is folded away: what is in it.
 export function showFolded(form, texts, body) {
   const { shm_bytes: shm, pids_limit: pids } = body.resources ?? {};
   const most = value => value === undefined ? null : value;
-  find('[data-sizes]', form).textContent = `Shared memory ${most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : shownAmount('shm_bytes', shm)}, ${most(pids) === null || pids === 'unlimited' ? 'no process limit of its own' : `at most ${counted(pids, 'process', 'processes')}`}`;
-  const parts = [texts.env.length && counted(texts.env.length, 'variable'), texts.ports.length && counted(texts.ports.length, 'port'), texts.network && 'a network', texts.command.trim() && 'a command'].filter(Boolean);
-  find('[data-rest] > summary', form).textContent = `Variables, ports, network and command: ${parts.join(', ') || 'none'} besides the template's`;
+  find('[data-sizes]', form).textContent = `Shared memory ${
+    most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : shownAmount('shm_bytes', shm)
+  }, ${
+    most(pids) === null || pids === 'unlimited'
+      ? 'no process limit of its own'
+      : `at most ${counted(pids, 'process', 'processes')}`
+  }`;
+  const parts = [texts.env.length && counted(texts.env.length, 'variable'),
+    texts.ports.length && counted(texts.ports.length, 'port'), texts.network && 'a network',
+    texts.command.trim() && 'a command'].filter(Boolean);
+  find('[data-rest] > summary', form).textContent = `Variables, ports, network and command: ${
+    parts.join(', ') || 'none'
+  } besides the template's`;
 }
 
 // ---- what is wrong ----
@@ -165,7 +214,10 @@ function wrongRows(form, kind, wrong) {
       const name = `${kind}.${row.dataset.at}.${input.dataset.part}`, message = wrong.get(name);
       wrong.delete(name);
       setAttribute(input, 'aria-invalid', message ? 'true' : null);
-      if (message) { messages.push(message); first ??= input; }
+      if (message) {
+        messages.push(message);
+        first ??= input;
+      }
     }
     say(find('.field-error', row), messages.join(' '));
   }

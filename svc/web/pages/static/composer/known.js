@@ -4,13 +4,17 @@ import { isRead } from '../frame/frame.js';
 import { byName } from '../frame/words.js';
 
 // `levels` are the recommendations for the chosen template, `loads` what a pull of each would load.
-export const known = { templates: [], usable: [], images: null, capacity: null, names: new Set(), levels: new Map(), loads: new Map(), check: null, wrong: new Map(), isRead: false };
+export const known = { templates: [], usable: [], images: null, capacity: null, names: new Set(), levels: new Map(),
+  loads: new Map(), check: null, wrong: new Map(), isRead: false };
 // `isTouched`: sizes of the person's own; `isNamed`: a name; `isSent`: the form was sent once.
 export const chosen = { template: null, level: null, isTouched: false, isNamed: false, isSent: false };
 
 export async function readAll() {
   const [templates, capacity, workspaces, setups] = await Promise.all([
-    all('/api/templates?sort=name'), call('GET', '/api/workspaces/capacity'), all('/api/workspaces?sort=name'), readSetups(),
+    all('/api/templates?sort=name'),
+    call('GET', '/api/workspaces/capacity'),
+    all('/api/workspaces?sort=name'),
+    readSetups(),
   ]);
   known.templates = templates;
   known.usable = inOrder(templates.filter(template => template.status === 'enabled'), workspaces);
@@ -22,7 +26,9 @@ export async function readAll() {
 }
 
 // Set-ups that go on without their page; none where they cannot be read.
-export const readSetups = () => call('GET', '/api/operations?kind=setup&status=queued,running', { background: true }).then(page => page.items, () => []);
+export const readSetups = () =>
+  call('GET', '/api/operations?kind=setup&status=queued,running', { background: true }).then(page => page.items,
+    () => []);
 
 const namesIn = workspaces => new Set(workspaces.map(workspace => workspace.name));
 
@@ -36,7 +42,8 @@ function inOrder(templates, workspaces) {
 // What is left, and the names that are taken. Returns whether there is less or more now.
 export async function readAgain({ names }) {
   const options = { background: true };
-  const [capacity, workspaces] = await Promise.all([call('GET', '/api/workspaces/capacity', options), names ? all('/api/workspaces?sort=name', options) : null]);
+  const [capacity, workspaces] = await Promise.all([call('GET', '/api/workspaces/capacity', options),
+    names ? all('/api/workspaces?sort=name', options) : null]);
   const isOther = JSON.stringify(capacity) !== JSON.stringify(known.capacity);
   known.capacity = capacity;
   if (workspaces) known.names = namesIn(workspaces);
@@ -61,7 +68,11 @@ export async function askLoads(show) {
   known.loads.set(template.id, { isAsking: true });
   show();
   try {
-    known.loads.set(template.id, { found: await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, { background: true }) });
+    known.loads.set(template.id, {
+      found: await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, {
+        background: true,
+      }),
+    });
   } catch (error) {
     known.loads.set(template.id, { error });
   }

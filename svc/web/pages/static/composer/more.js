@@ -10,7 +10,9 @@ export function fillLike(form, source, { defaults, limits, ports, network = null
   find('[data-field=restart_on_boot]', form).checked = source.restart_on_boot;
   const isDefault = ({ name, value }) => (defaults.env ?? []).some(one => one.name === name && one.value === value);
   for (const variable of source.env) if (!isDefault(variable)) addRow(form, 'env', variable);
-  for (const port of source.ports) if (!ports.some(other => other.name === port.name)) addRow(form, 'ports', port.container_port === port.host_port ? { ...port, container_port: '' } : port);
+  for (const port of source.ports)
+    if (!ports.some(other => other.name === port.name))
+      addRow(form, 'ports', port.container_port === port.host_port ? { ...port, container_port: '' } : port);
   if (source.network !== network) networkField(form).value = source.network ?? NO_NETWORK;
   if (source.command) {
     networkField(form); // which comes before it
@@ -26,36 +28,60 @@ export function fillLike(form, source, { defaults, limits, ports, network = null
 // Put the headings and buttons beside the rows, once.
 export function openMore(place, change) {
   if (find('h3', place)) return;
-  for (const [kind, title, label, blank] of [['env', 'Variables', 'Add a variable', { name: '', value: '' }], ['ports', 'Ports', 'Add a port', {}]]) {
+  for (
+    const [kind, title, label, blank] of [['env', 'Variables', 'Add a variable', { name: '', value: '' }], ['ports',
+      'Ports', 'Add a port', {}]]
+  ) {
     const rows = find(`[data-rows="${kind}"]`, place);
-    const add = () => { addRow(place, kind, blank); find(':scope > .form-row:last-of-type input', rows).focus(); change(); };
+    const add = () => {
+      addRow(place, kind, blank);
+      find(':scope > .form-row:last-of-type input', rows).focus();
+      change();
+    };
     rows.before(element('h3', {}, title));
-    rows.after(element('div', {}, element('button', { class: 'btn sm', type: 'button', 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'), label)));
+    rows.after(
+      element('div', {},
+        element('button', { class: 'btn sm', type: 'button', 'data-key': `add-${kind}`, on: { click: add } },
+          icon('plus'), label))
+    );
   }
   networkField(place);
   commandField(place);
 }
 
-const addRow = (place, kind, values) => find(`[data-rows="${kind}"]`, place).append(kind === 'env' ? variableRow(values) : portRow(values));
+const addRow = (place, kind, values) =>
+  find(`[data-rows="${kind}"]`, place).append(kind === 'env' ? variableRow(values) : portRow(values));
 
 const NO_NETWORK = 'none';
 
 // The fields of the network and of the command, made when they are asked for first.
-const networkField = place => ownField(place, 'network', 'Network', () => input({ class: 'input mono', maxlength: 63 }));
-const commandField = place => ownField(place, 'command', 'Command', () => element('textarea', { class: 'input mono', rows: 2, spellcheck: 'false' }));
+const networkField = place =>
+  ownField(place, 'network', 'Network', () => input({ class: 'input mono', maxlength: 63 }));
+const commandField = place =>
+  ownField(place, 'command', 'Command', () =>
+    element('textarea', { class: 'input mono', rows: 2, spellcheck: 'false' }));
 
 function ownField(place, name, title, make) {
   const made = find(`[data-field=${name}]`, place);
   if (made) return made;
   const id = `f-${name}`, control = make();
-  for (const [attribute, value] of Object.entries({ id, 'data-field': name, 'data-key': name, 'aria-describedby': `h-${name} e-${id}` })) control.setAttribute(attribute, value);
-  find('[data-template-facts]', place).before(element('div', { class: 'field' }, element('label', { for: id }, `${title} `, element('span', { class: 'opt' }, 'optional')), control,
-    element('span', { class: 'help', id: `h-${name}` }), element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {}))));
+  for (
+    const [attribute, value] of Object.entries({ id, 'data-field': name, 'data-key': name,
+      'aria-describedby': `h-${name} e-${id}` })
+  ) control.setAttribute(attribute, value);
+  find('[data-template-facts]', place).before(
+    element('div', { class: 'field' },
+      element('label', { for: id }, `${title} `, element('span', { class: 'opt' }, 'optional')), control,
+      element('span', { class: 'help', id: `h-${name}` }),
+      element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {})))
+  );
   return control;
 }
 
-const input = attributes => element('input', { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
-const part = (label, control, wide) => element('label', { class: `field ${wide}` }, element('span', { class: 'vh' }, label), control);
+const input = attributes =>
+  element('input', { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
+const part = (label, control, wide) =>
+  element('label', { class: `field ${wide}` }, element('span', { class: 'vh' }, label), control);
 
 // A row goes; the focus to the button that adds one.
 function remove(row) {
@@ -68,7 +94,9 @@ function remove(row) {
 function variableRow({ name, value }) {
   const text = element('textarea', { class: 'input mono', rows: 1, spellcheck: 'false', 'data-part': 'value' });
   text.value = value;
-  return rowWith('Remove this variable', remove, part('Name of the variable', input({ class: 'input mono', placeholder: 'NAME', value: name, 'data-part': 'name' }), 'w2'), part('Value', text, 'w2'));
+  return rowWith('Remove this variable', remove,
+    part('Name of the variable', input({ class: 'input mono', placeholder: 'NAME', value: name, 'data-part': 'name' }),
+      'w2'), part('Value', text, 'w2'));
 }
 
 const portRow = port => rowWith('Remove this port', remove, ...portFields(port));
@@ -78,17 +106,34 @@ const portRow = port => rowWith('Remove this port', remove, ...portFields(port))
 export function showFacts(place, template) {
   /** @type {[string, string[]][]} */
   const all = [
-    ['Variables', template.env.map(({ name, secret }) => secret ? `${name} (secret)` : name).concat((template.defaults.env ?? []).map(({ name }) => name))],
-    ['Ports', template.ports.map(port => `${port.name}${port.container_port ? ` ${port.container_port}` : ''}${(port.kind ?? 'http') === 'http' ? '' : ` ${port.kind}`}${port.access === 'host' ? ' for every user of the host' : ''}`)],
-    ['Mounts', ['work at /work', ...template.mounts.map(({ root, path, read_only: isReadOnly }) => `${root} at ${path}${isReadOnly ? ', read-only' : ''}`)]],
+    ['Variables', template.env.map(({ name, secret }) => secret ? `${name} (secret)` : name).concat(
+      (template.defaults.env ?? []).map(({ name }) => name)
+    )],
+    ['Ports',
+      template.ports.map(port =>
+        `${port.name}${port.container_port ? ` ${port.container_port}` : ''}${
+          (port.kind ?? 'http') === 'http' ? '' : ` ${port.kind}`
+        }${port.access === 'host' ? ' for every user of the host' : ''}`
+      )],
+    ['Mounts', ['work at /work',
+      ...template.mounts.map(({ root, path, read_only: isReadOnly }) =>
+        `${root} at ${path}${isReadOnly ? ', read-only' : ''}`
+      )]],
     ['Apps', template.launchers.map(({ name, autostart }) => autostart ? `${name}, at each start` : name)],
-    ['When idle', template.idle.action && template.idle.action !== 'none' ? [`${template.idle.action === 'stop' ? 'stopped' : 'said'} after ${template.idle.after_minutes} min`] : ['nothing']],
+    ['When idle', template.idle.action && template.idle.action !== 'none'
+      ? [`${template.idle.action === 'stop' ? 'stopped' : 'said'} after ${template.idle.after_minutes} min`]
+      : ['nothing']],
   ];
   const lines = all.filter(([, values]) => values.length);
   networkField(place);
   commandField(place);
-  find('#h-command', place).textContent = "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.";
-  find('#h-network', place).textContent = template.network ? `Empty: ${template.network}, as the template's; ${NO_NETWORK} for none.` : 'On one of yours, your workspaces reach each other by name. Empty: none.';
+  find('#h-command', place).textContent =
+    "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.";
+  find('#h-network', place).textContent = template.network
+    ? `Empty: ${template.network}, as the template's; ${NO_NETWORK} for none.`
+    : 'On one of yours, your workspaces reach each other by name. Empty: none.';
   find('[data-template-facts]', place).replaceChildren(element('h3', {}, 'From the template'),
-    element('dl', { class: 'facts' }, lines.flatMap(([title, values]) => [element('dt', {}, title), element('dd', { class: 'mono ref' }, values.join(', '))])));
+    element('dl', { class: 'facts' }, lines.flatMap((
+      [title, values],
+    ) => [element('dt', {}, title), element('dd', { class: 'mono ref' }, values.join(', '))])));
 }

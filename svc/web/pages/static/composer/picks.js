@@ -5,18 +5,27 @@ import { counted, sizeWords } from '../frame/words.js';
 export const NOT_ALLOWED = 'registry_not_allowed';
 const FIRST = 3, MOST = 100; // shown at once; shown of all others, until something is searched for
 
-// `factsOf` says what a template has; `chosen` is an id; `choose(template)` is called when the person takes another one.
+// `factsOf` says what a template has; `chosen` is an id; `choose(template)` is called when the person takes another
+// one.
 export function picksOf(templates, { images, factsOf }, chosen, choose) {
   const wanted = templates.find(template => template.id === chosen);
-  const first = wanted && templates.indexOf(wanted) >= FIRST ? [wanted, ...templates.slice(0, FIRST - 1)] : templates.slice(0, FIRST);
+  const first = wanted && templates.indexOf(wanted) >= FIRST
+    ? [wanted, ...templates.slice(0, FIRST - 1)]
+    : templates.slice(0, FIRST);
   const others = templates.filter(template => !first.includes(template));
-  const draw = template => pick(template, images.get(template.id), factsOf(template), template.id === chosen, () => { chosen = template.id; choose(template); });
+  const draw = template =>
+    pick(template, images.get(template.id), factsOf(template), template.id === chosen, () => {
+      chosen = template.id;
+      choose(template);
+    });
   const list = element('div', { class: 'pick-list' }, first.map(draw));
   const more = element('div', { class: 'pick-list' });
   const summary = element('summary', {}, `${others.length} more: ${namesOf(others)}`);
   const rest = element('details', { class: 'more', hidden: others.length === 0, on: { toggle: fill } }, summary, more);
   const none = element('p', { class: 'muted small', hidden: true }, 'No template is like that.');
-  const search = element('input', { class: 'input', type: 'search', placeholder: `Search ${counted(templates.length, 'template')}`, 'aria-label': 'Search templates', 'data-search': true, on: { input: sift, keydown: takeFirst } });
+  const search = element('input', { class: 'input', type: 'search',
+    placeholder: `Search ${counted(templates.length, 'template')}`, 'aria-label': 'Search templates',
+    'data-search': true, on: { input: sift, keydown: takeFirst } });
 
   function fill() {
     if (rest.open && !more.firstChild) more.append(...others.slice(0, MOST).map(draw), ...tooMany(others.length));
@@ -24,7 +33,9 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
   // While something is searched for, all that has it; the chosen one stays chosen, seen or not.
   function sift() {
     const text = search.value.trim().toLowerCase();
-    const found = text ? templates.filter(template => `${template.name} ${template.description}`.toLowerCase().includes(text)) : first;
+    const found = text
+      ? templates.filter(template => `${template.name} ${template.description}`.toLowerCase().includes(text))
+      : first;
     list.replaceChildren(...found.slice(0, MOST).map(draw), ...tooMany(found.length));
     none.hidden = found.length > 0;
     more.replaceChildren();
@@ -49,7 +60,9 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
     if (!known) return;
     images = known;
     for (const label of findAll('.pick', node)) {
-      const image = known.get(label.dataset.id), state = find('.state', label), [kind, words] = stateOf(templates.find(template => template.id === label.dataset.id), image, label.dataset.id === chosen ? loads : null);
+      const image = known.get(label.dataset.id), state = find('.state', label),
+        [kind, words] = stateOf(templates.find(template => template.id === label.dataset.id), image,
+          label.dataset.id === chosen ? loads : null);
       setAttribute(state, 'class', `state small ${kind}`);
       if (state.textContent !== words) state.textContent = words;
     }
@@ -57,7 +70,8 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
   return { node, showImages };
 }
 
-const tooMany = count => count > MOST ? [element('p', { class: 'muted small' }, `${count - MOST} more: search for them.`)] : [];
+const tooMany = count =>
+  count > MOST ? [element('p', { class: 'muted small' }, `${count - MOST} more: search for them.`)] : [];
 
 function namesOf(templates) {
   const names = templates.slice(0, 4).map(template => template.name).join(', ');
@@ -68,10 +82,11 @@ function namesOf(templates) {
 function pick(template, image, facts, isChosen, choose) {
   const [kind, words] = stateOf(template, image, null);
   return element('label', { class: 'pick', 'data-id': template.id },
-    element('input', { type: 'radio', name: 'template', value: template.id, checked: isChosen, on: { change: choose } }),
-    element('span', { class: 'row ref' }, element('span', { class: 'name ref' }, template.name), element('span', { class: 'muted small ref' }, firstLine(template.description))),
-    element('span', { class: `state small ${kind}` }, words),
-    element('span', { class: 'sub ref' }, facts));
+    element('input', { type: 'radio', name: 'template', value: template.id, checked: isChosen,
+      on: { change: choose } }),
+    element('span', { class: 'row ref' }, element('span', { class: 'name ref' }, template.name),
+      element('span', { class: 'muted small ref' }, firstLine(template.description))),
+    element('span', { class: `state small ${kind}` }, words), element('span', { class: 'sub ref' }, facts));
 }
 
 const firstLine = text => text.length > 160 ? `${text.slice(0, 160)}…` : text;
@@ -85,6 +100,11 @@ export function stateOf({ source, findings }, image, loads) {
   if (status === 'building') return ['busy', 'Being built'];
   if (isRefused) return ['failed', 'Its registry is not allowed'];
   if (status === undefined) return ['stopped', ''];
-  if (loads) return ['stopped', loads.download_bytes ? `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}` : 'Nothing to load'];
-  return status === 'failed' ? ['failed', `The last ${verb} failed`] : ['stopped', verb === 'pull' ? 'To be pulled' : 'To be built'];
+  if (loads)
+    return ['stopped', loads.download_bytes
+      ? `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}`
+      : 'Nothing to load'];
+  return status === 'failed'
+    ? ['failed', `The last ${verb} failed`]
+    : ['stopped', verb === 'pull' ? 'To be pulled' : 'To be built'];
 }

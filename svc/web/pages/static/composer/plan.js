@@ -10,25 +10,38 @@ export const templatePicks = picksOf; // loaded with this file, which comes besi
 // What will happen, or what is in the way, and the buttons of it: {plan, bar}.
 // `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
 export function planOf(facts, on) {
-  const { known, template, free, busy, problem, wanted } = facts, { check } = known, loads = known.loads.get(template.id);
+  const { known, template, free, busy, problem, wanted } = facts, { check } = known,
+    loads = known.loads.get(template.id);
   // Until the images are read, the check knows whether this one is there.
   const image = known.images?.get(template.id) ?? { status: check?.image_status ?? 'ready' };
-  const refusal = loads?.error?.code === NOT_ALLOWED ? loads.error : null, isUnknown = loads?.error && !refusal && image.status !== 'ready';
+  const refusal = loads?.error?.code === NOT_ALLOWED ? loads.error : null,
+    isUnknown = loads?.error && !refusal && image.status !== 'ready';
   const state = {
-    ...facts, check, image, refusal, gpus: wanted.gpus, loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), isAway: isAway(), isBusy: busy,
+    ...facts,
+    check,
+    image,
+    refusal,
+    gpus: wanted.gpus,
+    loads: loads?.found ?? null,
+    isAsking: Boolean(loads?.isAsking),
+    isAway: isAway(),
+    isBusy: busy,
     verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
-    problem: problem ?? (isUnknown ? refused(loads.error, { what: 'What there is to load is not known.', answers: false }) : null),
+    problem: problem
+      ?? (isUnknown ? refused(loads.error, { what: 'What there is to load is not known.', answers: false }) : null),
   };
   const blocks = blocksOf(state);
   if (blocks.length === 0) return { plan: ready(state), bar: barOf(state, on) };
   const why = whatNot(blocks, state);
-  return { plan: blocked(blocks, { ...state, why, mends: mendsOf(wanted, known.capacity, free) }, on), bar: blockedBar(why, state, on) };
+  return { plan: blocked(blocks, { ...state, why, mends: mendsOf(wanted, known.capacity, free) }, on),
+    bar: blockedBar(why, state, on) };
 }
 
 // What is in the way, of the check and of what its image needs; a name that is taken is said at its field.
 function blocksOf({ check, loads, image, refusal }) {
   const found = (check?.blocked_by ?? []).filter(block => block.code !== 'name_taken');
-  if (loads && !loads.fits && image.status !== 'ready') found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
+  if (loads && !loads.fits && image.status !== 'ready')
+    found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
   if (refusal && image.status !== 'ready') found.push(refusal);
   return found;
 }
@@ -36,7 +49,8 @@ function blocksOf({ check, loads, image, refusal }) {
 // What the quota forbids to create, or the registry to pull, is not there to be started later.
 function whatNot(blocks, { known, loads, image }) {
   const left = known.capacity.remaining.workspaces, isLoadable = image.status === 'ready' || !loads || loads.fits;
-  const isCreatable = !blocks.some(({ code }) => ['license_required', NOT_ALLOWED].includes(code)) && isLoadable && (left === null || left > 0);
+  const isCreatable = !blocks.some(({ code }) => ['license_required', NOT_ALLOWED].includes(code)) && isLoadable
+    && (left === null || left > 0);
   return { isCreatable, words: isCreatable ? 'This would not start.' : 'This would not be created.' };
 }
 
@@ -54,18 +68,23 @@ function barOf(state, on) {
   const first = needsImage(state) ? `${verb === 'build' ? 'Builds' : 'Pulls'} the image, creates` : 'Creates';
   const label = needsImage(state) ? `${verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
   return [
-    element('span', { class: 'words muted small' }, `${first} `, element('span', { class: 'name' }, name), gpus ? ` and starts it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : ' and starts it'),
+    element('span', { class: 'words muted small' }, `${first} `, element('span', { class: 'name' }, name),
+      gpus ? ` and starts it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : ' and starts it'),
     button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state),
     button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
   ];
 }
 
-const blockedBar = ({ words, isCreatable }, state, on) => [element('span', { class: 'words state warn small' }, words),
-  isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(Boolean);
+const blockedBar = ({ words, isCreatable }, state, on) =>
+  [element('span', { class: 'words state warn small' }, words),
+    isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(
+      Boolean
+    );
 
 function stepsOf(state, needsImage) {
   const { name, gpus, check } = state;
-  const places = (check?.gpus.length === gpus ? check.gpus : []).map(gpu => gpu.index).filter(index => index !== null).sort((a, b) => a - b);
+  const places = (check?.gpus.length === gpus ? check.gpus : []).map(gpu => gpu.index).filter(index => index !== null)
+    .sort((a, b) => a - b);
   return [
     needsImage && [imageStep(state), loadWords(state), 'loads'],
     [['Create ', element('span', { class: 'name ref' }, name)], ''],
@@ -75,79 +94,129 @@ function stepsOf(state, needsImage) {
 }
 
 function imageStep({ verb, image }) {
-  if (image.status === 'pulling' || image.status === 'building') return `Wait for its image, which is being ${image.status === 'pulling' ? 'pulled' : 'built'}`;
+  if (image.status === 'pulling' || image.status === 'building')
+    return `Wait for its image, which is being ${image.status === 'pulling' ? 'pulled' : 'built'}`;
   return verb === 'build' ? 'Build the image in your store' : 'Pull the image into your store';
 }
 
 // What there is to load, and what room there is for it.
 function loadWords({ loads, isAsking, image }) {
-  if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
+  if (!loads)
+    return isAsking
+      ? 'Asking its registry how much there is to load.'
+      : image.status === 'failed' && image.error
+      ? `The last time: ${image.error}`
+      : '';
   const there = loads.present_bytes ? `, ${sizeWords(loads.present_bytes)} of its layers are there` : '';
-  const room = loads.quota_bytes === null ? '' : `; your images may take ${sizeWords(Math.max(0, loads.quota_bytes - loads.used_bytes))} more`;
-  return `${loads.download_bytes ? `${sizeWords(loads.download_bytes)} to load` : 'Nothing to load'}${there}. ${sizeWords(loads.free_bytes)} free${room}.`;
+  const room = loads.quota_bytes === null
+    ? ''
+    : `; your images may take ${sizeWords(Math.max(0, loads.quota_bytes - loads.used_bytes))} more`;
+  return `${loads.download_bytes ? `${sizeWords(loads.download_bytes)} to load` : 'Nothing to load'}${there}. ${
+    sizeWords(loads.free_bytes)
+  } free${room}.`;
 }
 
-const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},
-  element('span', { class: 'pip' }, String(at + 1)),
-  element('div', {}, element('span', {}, title), words && element('span', { class: `muted small num ref ${kind}` }, words)))));
+const numbered = steps =>
+  element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) =>
+    element('li', {}, element('span', { class: 'pip' }, String(at + 1)),
+      element('div', {}, element('span', {}, title),
+        words && element('span', { class: `muted small num ref ${kind}` }, words)))
+  ));
 
 function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isAway, isBusy, why }) {
   const isOff = isAway || isBusy || Boolean(why);
   return element('button', {
-    class: `btn ${kind}`, type, form: type === 'submit' ? 'composer' : null, 'data-key': key, 'data-cmd': cmd, 'aria-disabled': isOff ? 'true' : null, 'aria-busy': isBusy === key ? 'true' : null,
-    'aria-describedby': why ? 'plan-why' : null, on: click ? { click: () => { if (!isOff) click(); } } : {},
+    class: `btn ${kind}`,
+    type,
+    form: type === 'submit' ? 'composer' : null,
+    'data-key': key,
+    'data-cmd': cmd,
+    'aria-disabled': isOff ? 'true' : null,
+    'aria-busy': isBusy === key ? 'true' : null,
+    'aria-describedby': why ? 'plan-why' : null,
+    on: click
+      ? { click: () => {
+        if (!isOff) click();
+      } }
+      : {},
   }, label);
 }
 
 // ---- what is in the way ----
 
 function blocked(blocks, state, on) {
-  return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'), element('div', {},
-    ...blocks.flatMap((block, at) => [
+  return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'),
+    element('div', {}, ...blocks.flatMap((block, at) => [
       element('p', {}, at === 0 && element('b', {}, state.why.words), at === 0 && ' ', sentence(block.message)),
       element('div', { class: 'row' },
-        ...(at === 0 ? state.mends : []).map(mend => element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () => on.mend(mend) } }, mend.label)),
-        block.action && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint, click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
+        ...(at === 0 ? state.mends : []).map(mend =>
+          element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () =>
+            on.mend(mend) } }, mend.label)
+        ), block.action
+        && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint,
+          click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
       ...hintOf(block.hint),
-      element('span', { class: 'code' }, block.code)]), state.problem));
+      element('span', { class: 'code' }, block.code),
+    ]), state.problem));
 }
 
 // The values with which it would start, where less of one is all that is missing: from amounts, not from words.
 function mendsOf(wanted, { quota, remaining }, freeGpus) {
   const mends = [];
   const gpus = Math.min(remaining.gpus ?? Infinity, freeGpus);
-  if (wanted.gpus > gpus && Number.isFinite(gpus)) mends.push({ key: 'gpu_count', value: gpus, label: gpus === 0 ? 'Use no GPU' : `Use ${counted(gpus, 'GPU')}` });
+  if (wanted.gpus > gpus && Number.isFinite(gpus))
+    mends.push({ key: 'gpu_count', value: gpus, label: gpus === 0 ? 'Use no GPU' : `Use ${counted(gpus, 'GPU')}` });
   const isOver = (value, left, most) => left !== null && (value === null ? most !== null : value > left) && left > 0;
   const cpus = remaining.cpu === null ? null : Math.floor(remaining.cpu * 100) / 100;
-  if (isOver(wanted.cpu, cpus, quota.max_cpu)) mends.push({ key: 'cpu_limit', value: cpus, label: `Use ${cpus} CPU${cpus === 1 ? '' : 's'}` });
-  const memory = remaining.memory_bytes === null ? null : remaining.memory_bytes >= 2 ** 30 ? Math.floor(remaining.memory_bytes / 2 ** 30) * 2 ** 30 : remaining.memory_bytes;
-  if (isOver(wanted.memory_bytes, memory, quota.max_memory_bytes)) mends.push({ key: 'memory_bytes', value: memory, label: `Use ${gibibytes(memory)} GiB` });
+  if (isOver(wanted.cpu, cpus, quota.max_cpu))
+    mends.push({ key: 'cpu_limit', value: cpus, label: `Use ${cpus} CPU${cpus === 1 ? '' : 's'}` });
+  const memory = remaining.memory_bytes === null
+    ? null
+    : remaining.memory_bytes >= 2 ** 30
+    ? Math.floor(remaining.memory_bytes / 2 ** 30) * 2 ** 30
+    : remaining.memory_bytes;
+  if (isOver(wanted.memory_bytes, memory, quota.max_memory_bytes))
+    mends.push({ key: 'memory_bytes', value: memory, label: `Use ${gibibytes(memory)} GiB` });
   return mends;
 }
 
 // ---- beside the form, or instead ----
 
-export const noTemplate = () => element('section', { class: 'empty dash' }, element('h2', {}, 'No template can be used yet'),
-  element('p', {}, 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an administrator for one that everybody can use.'),
-  element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+export const noTemplate = () =>
+  element('section', { class: 'empty dash' }, element('h2', {}, 'No template can be used yet'),
+    element('p', {}, 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an '
+      + 'administrator for one that everybody can use.'),
+    element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 
 // A set-up that goes on without its page is a link away.
-export const underWay = ({ id, subject, template }) => element('div', { class: 'notice inset' }, icon('start'), element('div', {},
-  element('div', { class: 'row between' }, element('p', { class: 'ref' }, element('span', { class: 'name' }, subject.name), ` is being set up${template ? ` from ${template.name}` : ''}.`),
-    element('a', { class: 'btn sm', href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${id}` }, 'Show it'))));
+export const underWay = ({ id, subject, template }) =>
+  element('div', { class: 'notice inset' }, icon('start'),
+    element('div', {},
+      element('div', { class: 'row between' },
+        element('p', { class: 'ref' }, element('span', { class: 'name' }, subject.name),
+          ` is being set up${template ? ` from ${template.name}` : ''}.`),
+        element('a', { class: 'btn sm', href: `/new?setup=${encodeURIComponent(id)}`,
+          'data-cmd': `svc operation watch ${id}` }, 'Show it'))));
 
-export const lostNotice = text => element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'), element('div', {}, element('p', { class: 'ref' }, text)));
+export const lostNotice = text =>
+  element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'),
+    element('div', {}, element('p', { class: 'ref' }, text)));
 
 // What a template has, in short.
 export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
-  const needs = [gpu.min_vram_bytes && `with ${gibibytes(gpu.min_vram_bytes)} GiB`, gpu.min_compute_capability && `of compute capability ${gpu.min_compute_capability}`].filter(Boolean).join(' and ');
+  const needs = [gpu.min_vram_bytes && `with ${gibibytes(gpu.min_vram_bytes)} GiB`,
+    gpu.min_compute_capability && `of compute capability ${gpu.min_compute_capability}`].filter(Boolean).join(' and ');
   return [
     `Revision ${revision}, ${scope === 'global' ? "everybody's" : 'yours'}.`,
     needs && `GPUs ${needs}.`,
     gpu.min_cuda && `CUDA ${gpu.min_cuda} or newer.`,
-    ports.length > 0 && `Ports: ${ports.map(port => [port.name, port.container_port].filter(Boolean).join(' ')).join(', ')}.`,
+    ports.length > 0
+    && `Ports: ${ports.map(port => [port.name, port.container_port].filter(Boolean).join(' ')).join(', ')}.`,
     launchers.length > 0 && `Apps: ${launchers.map(launcher => launcher.name).join(', ')}.`,
-    mounts.length > 0 && `Mounts ${mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')}.`,
+    mounts.length > 0
+    && `Mounts ${
+      mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')
+    }.`,
   ].filter(Boolean).join(' ');
 }
 
@@ -155,9 +224,16 @@ export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
 export function startOf(query, usable, workspaces) {
   const named = query.get('template'), like = query.get('from');
   const source = like && workspaces.find(workspace => [workspace.id, workspace.name].includes(like));
-  const found = source ? usable.find(template => template.id === source.template.id) : named && (usable.find(template => template.id === named) ?? usable.find(template => template.name === named));
+  const found = source
+    ? usable.find(template => template.id === source.template.id)
+    : named && (usable.find(template => template.id === named) ?? usable.find(template => template.name === named));
   if (found) return { template: found, source, lost: '' };
-  const lost = source ? `The template of ${source.name}, ${source.template.name}, cannot be used for new workspaces.`
-    : like ? `You have no workspace ${like}.` : named ? `There is no template ${named} that can be used.` : '';
+  const lost = source
+    ? `The template of ${source.name}, ${source.template.name}, cannot be used for new workspaces.`
+    : like
+    ? `You have no workspace ${like}.`
+    : named
+    ? `There is no template ${named} that can be used.`
+    : '';
   return { template: usable[0], source: null, lost };
 }

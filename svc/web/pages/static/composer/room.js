@@ -15,14 +15,18 @@ const METERS = {
 /** @param {Api.Capacity} capacity */
 export function roomOf(capacity) {
   const { quota, host, gpus } = capacity;
-  const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) => meterOf(key, meter, capacity));
+  const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) =>
+    meterOf(key, meter, capacity)
+  );
   const node = element('section', { class: 'panel a-room', 'aria-labelledby': 'room-h' },
     element('header', {}, element('h2', { id: 'room-h' }, 'Yours with this workspace'),
-      element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ', element('span', { class: 'mono' }, quota.name))),
+      element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ',
+        element('span', { class: 'mono' }, quota.name))),
     element('div', { class: 'body stack-4' },
       gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus, { compact: true })),
       element('div', { class: 'gauges' }, meters.map(meter => meter.node)),
-      element('div', { class: 'legend-row tiny muted' }, element('span', { class: 'sw' }, 'in use'), element('span', { class: 'sw mine' }, 'this workspace'))));
+      element('div', { class: 'legend-row tiny muted' }, element('span', { class: 'sw' }, 'in use'),
+        element('span', { class: 'sw mine' }, 'this workspace'))));
   const slots = findAll('.slot', node);
   return {
     node,
@@ -45,9 +49,10 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
   const share = value => `${most ? Math.max(0, Math.min(100, value / most * 100)) : 0}%`;
   const now = drawn('rect', { class: 'now mine', x: share(taken), width: '0', height: '100%' });
   const says = element('span', { class: 'v' });
-  const node = element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0, 'data-meter': key },
-    element('div', { class: 'row' }, element('span', {}, label), says),
-    drawn('svg', { class: 'bar', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
+  const node = element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0,
+    'data-meter': key }, element('div', { class: 'row' }, element('span', {}, label), says),
+    drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
+      drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
   function show(wanted) {
     const value = wanted[key];
     const { text, isOver, isMore } = state(value);
@@ -65,12 +70,20 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
     const limit = quota[`max_${key}`];
     if (value === null) {
       const isOver = limit !== null && taken > 0;
-      return { isOver, text: isOver ? `all wanted, ${form(Math.max(0, limit - taken))}${unit} left` : limit === null ? 'no limit' : `${form(limit)} of ${form(limit)}${unit}` };
+      return { isOver, text: isOver
+        ? `all wanted, ${form(Math.max(0, limit - taken))}${unit} left`
+        : limit === null
+        ? 'no limit'
+        : `${form(limit)} of ${form(limit)}${unit}` };
     }
-    if (limit === null && most !== null) return { isOver: false, isMore: taken + value > most, text: `${form(taken + value)}${unit}; the host has ${form(most)}${unit}` };
+    if (limit === null && most !== null)
+      return { isOver: false, isMore: taken + value > most,
+        text: `${form(taken + value)}${unit}; the host has ${form(most)}${unit}` };
     const left = most === null ? Infinity : Math.max(0, most - taken);
     if (value > left) return { isOver: true, text: `${form(value)}${unit} wanted, ${form(left)}${unit} left` };
-    return { isOver: false, text: most === null ? `${form(taken + value)}${unit}, no limit` : `${form(taken + value)} of ${form(most)}${unit}` };
+    return { isOver: false, text: most === null
+      ? `${form(taken + value)}${unit}, no limit`
+      : `${form(taken + value)} of ${form(most)}${unit}` };
   }
   return { node, show };
 }
@@ -79,5 +92,7 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
 export function likelyGpus({ gpus }, count, mode, least) {
   const fits = gpu => least === null || least === undefined || gpu.vram_bytes === null || gpu.vram_bytes >= least;
   const free = gpus.filter(gpu => (gpu.state === 'free' || (mode === 'shared' && gpu.state === 'shared')) && fits(gpu));
-  return free.sort((a, b) => a.holders.length - b.holders.length || (a.vram_bytes ?? 0) - (b.vram_bytes ?? 0)).map(gpu => gpu.uuid).slice(0, count);
+  return free.sort((a, b) => a.holders.length - b.holders.length || (a.vram_bytes ?? 0) - (b.vram_bytes ?? 0)).map(
+    gpu => gpu.uuid
+  ).slice(0, count);
 }

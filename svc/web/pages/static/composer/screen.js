@@ -4,7 +4,16 @@ import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
 import { freeName, levelFor, wordOfTemplate } from './choice.js';
-import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
+import {
+  formOf,
+  setResources,
+  showFolded,
+  showLevels,
+  showRecommended,
+  showTemplate,
+  showWrong,
+  textsOf,
+} from './form.js';
 import { goLive, isAway } from '../frame/frame.js';
 import { beginFrame } from '../screen/begin.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
@@ -40,7 +49,10 @@ async function again({ names = true } = {}) {
   try {
     const isOther = await readAgain({ names });
     if (!form || setup) return;
-    if (!isOther) { if (names) show(); return; }
+    if (!isOther) {
+      if (names) show();
+      return;
+    }
     showRoom();
     recommendSoon({ background: true });
     checkSoon({ background: true });
@@ -73,7 +85,8 @@ const sentenceOf = ({ message, hint }) => hint ? `${message}: ${hint}` : message
 
 /** @param {Api.Template} template */
 async function recommend(template, options = {}) {
-  const answer = await call('POST', '/api/workspaces/recommend', { ...options, body: { template: template.id, gpu_use_case: level(template) } });
+  const answer = await call('POST', '/api/workspaces/recommend', { ...options,
+    body: { template: template.id, gpu_use_case: level(template) } });
   return new Map([answer, ...answer.alternatives].map(found => [found.gpu_use_case, found]));
 }
 
@@ -169,8 +182,10 @@ function show() {
   showLevels(form, chosen.level, known.levels);
   showRecommended(form, ours, template.limits, wanted.gpus);
   showFolded(form, texts, body);
-  find('[data-back]', form).hidden = !ours || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
-  setAttribute(find('[data-back]', form), 'data-cmd', `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
+  find('[data-back]', form).hidden = !ours
+    || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
+  setAttribute(find('[data-back]', form), 'data-cmd',
+    `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
   if (!chosen.isSent && texts.name === '') wrong.delete('name');
   showWrong(form, new Map([...known.wrong, ...wrong]));
   showPlan({ texts, body });
@@ -178,7 +193,8 @@ function show() {
 
 function gpusFor(wanted, mode) {
   const { check, capacity } = known;
-  if (check && check.resources.gpu_count === wanted.gpus && check.resources.gpu_mode === mode && check.gpus.length) return check.gpus.map(gpu => gpu.uuid);
+  if (check && check.resources.gpu_count === wanted.gpus && check.resources.gpu_mode === mode && check.gpus.length)
+    return check.gpus.map(gpu => gpu.uuid);
   return likelyGpus(capacity, wanted.gpus, mode, chosen.template.gpu.min_vram_bytes);
 }
 
@@ -194,8 +210,12 @@ function showPlan(shown) {
   const { texts, body } = shown ?? now(), { template } = chosen;
   const line = start => commandOf(texts, body, word(template), { start });
   const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
-  const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME', wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } },
-    { createOnly: () => send('only'), mend, act });
+  const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME',
+    wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } }, {
+    createOnly: () => send('only'),
+    mend,
+    act,
+  });
   replace(find('[data-plan]', form), steps);
   showBar(...bar);
 }
@@ -238,19 +258,31 @@ async function send(key) {
   if (isAway() || busy || setup) return;
   chosen.isSent = true;
   const { body, wrong } = now();
-  if (wrong.size || known.wrong.size) { pointAt(new Map([...known.wrong, ...wrong])); return; }
-  if (key === 'go' && find('[data-blocked]', form)) { find('[data-blocked]', form).focus(); return; }
+  if (wrong.size || known.wrong.size) {
+    pointAt(new Map([...known.wrong, ...wrong]));
+    return;
+  }
+  if (key === 'go' && find('[data-blocked]', form)) {
+    find('[data-blocked]', form).focus();
+    return;
+  }
   busy = key;
   problem = null;
   showPlan();
   try {
     const { operation } = await call('POST', '/api/workspaces/setup', { body });
-    await follow(operation, { wantsStart: key === 'go', again: () => { back(); send(key); } });
+    await follow(operation, { wantsStart: key === 'go', again: () => {
+      back();
+      send(key);
+    } });
     busy = '';
   } catch (error) {
     busy = '';
     const running = error.code === 'operation_in_progress' ? error.details?.operation : null;
-    if (running) { follow(running, { wantsStart: key === 'go', again: null }); return; }
+    if (running) {
+      follow(running, { wantsStart: key === 'go', again: null });
+      return;
+    }
     if (error.status !== 401) takeRefusal(error);
     showPlan();
     if (known.wrong.size) pointAt(known.wrong);
@@ -264,7 +296,9 @@ function takeRefusal(error) {
   if (error.code === 'name_taken') known.wrong.set('name', error.message);
   known.check = null;
   const { rest } = showWrong(form, known.wrong);
-  problem = known.wrong.size && rest.size === 0 ? null : refused(error, { what: '', act, retry: error.retryable ? () => send('go') : null });
+  problem = known.wrong.size && rest.size === 0
+    ? null
+    : refused(error, { what: '', act, retry: error.retryable ? () => send('go') : null });
 }
 
 // The focus to the first field that has something wrong, unfolded.
@@ -280,10 +314,16 @@ function pointAt(wrong) {
 async function follow(operation, { wantsStart, again }) {
   const { setupOf } = await import('./setup.js').catch(() => ({ setupOf: null }));
   const address = `/new?setup=${encodeURIComponent(operation.id)}${wantsStart ? '&start=1' : ''}`;
-  if (!setupOf) { location.assign(address); return; } // of another release by now
+  if (!setupOf) {
+    location.assign(address);
+    return;
+  } // of another release by now
   history.replaceState(null, '', address);
-  setup = setupOf(operation, { wantsStart, on: { arrived, back: form ? back : () => location.assign('/new'), again, announce } });
-  setLine(`svc operation watch ${operation.id}${wantsStart ? ` && svc ws start ${quoted(operation.subject.name)}` : ''}`);
+  setup = setupOf(operation, { wantsStart,
+    on: { arrived, back: form ? back : () => location.assign('/new'), again, announce } });
+  setLine(
+    `svc operation watch ${operation.id}${wantsStart ? ` && svc ws start ${quoted(operation.subject.name)}` : ''}`
+  );
   if (form) {
     find('.a-form', form).inert = true;
     find('[data-plan]', form).replaceChildren(setup.node);
@@ -303,19 +343,33 @@ function back() {
   find('[data-go] [data-key=go], .a-plan [data-blocked]')?.focus();
 }
 
-const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURIComponent(name)}${isStarted ? '/terminal' : ''}`);
+const arrived = (name, isStarted) =>
+  location.assign(`/workspaces/${encodeURIComponent(name)}${isStarted ? '/terminal' : ''}`);
 
 // ---- the whole ----
 
 async function build(workspaces, ready) {
   const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
   const levels = await recommend(template).catch(() => null);
-  const sections = formOf({ hasGpus: hasGpus(known.capacity), missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
-  picks = plan.templatePicks(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
+  const sections = formOf({ hasGpus: hasGpus(known.capacity),
+    missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => {
+      chosen.isTouched = false;
+      fill();
+      update();
+    }, more: openFolded });
+  picks = plan.templatePicks(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id,
+    choose);
   room = roomOf(known.capacity);
-  form = element('form', { class: 'composer', id: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },
-    element('div', { class: 'stack-4 a-form' }, element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
-    room.node, element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }), element('div', { class: 'stack-2', 'data-notes': true })));
+  form = element('form', { class: 'composer', id: 'composer', novalidate: true,
+    on: { input: typed, keydown: entered, submit: event => {
+      event.preventDefault();
+      send('go');
+    } } },
+    element('div', { class: 'stack-4 a-form' },
+      element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
+    room.node,
+    element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }),
+      element('div', { class: 'stack-2', 'data-notes': true })));
   if (source) await takeOver(source, template, levels);
   else choose(template, { levels });
   ready();
@@ -326,7 +380,8 @@ function typed({ target }) {
   if (target.dataset.search !== undefined || target.name === 'template' || target.name === 'level') return;
   if (target.name === 'name') chosen.isNamed = target.value !== '';
   if (target.dataset.field?.startsWith('resources.')) chosen.isTouched = true;
-  for (const name of [...known.wrong.keys()]) if (name === target.dataset.field || /^(env|ports)\b/.test(name)) known.wrong.delete(name);
+  for (const name of [...known.wrong.keys()])
+    if (name === target.dataset.field || /^(env|ports)\b/.test(name)) known.wrong.delete(name);
   update();
 }
 
@@ -351,7 +406,10 @@ async function begin() {
     const { workspaces, setups } = await readAll();
     plan = await later;
     if (known.usable.length) await build(workspaces, ready);
-    else { place.replaceChildren(plan.noTemplate()); showBar(); }
+    else {
+      place.replaceChildren(plan.noTemplate());
+      showBar();
+    }
     ready();
     showSetups(setups);
   } catch (error) {
@@ -363,7 +421,8 @@ async function begin() {
 }
 
 async function refresh() {
-  await Promise.allSettled([again(), known.isRead ? images() : null, setup ? setup.refresh() : readSetups().then(showSetups)]);
+  await Promise.allSettled([again(), known.isRead ? images() : null,
+    setup ? setup.refresh() : readSetups().then(showSetups)]);
   if (!known.isRead && !setup) await begin();
 }
 
@@ -374,11 +433,23 @@ onEvent(event => {
   if (event.type === 'image.status_changed' && known.images) imagesSoon();
   if (event.type === 'operation.finished' && !setup) readSetups().then(showSetups);
 });
-onGap(() => { setup?.refresh(); again(); });
-onState(() => { setup?.show(); showPlan(); });
-setInterval(() => { if (!document.hidden && !isAway() && !setup) again({ names: false }); }, CAPACITY_MS);
-setInterval(() => { if (!document.hidden && !isAway()) setup?.refresh(); }, SETUP_MS);
-window.addEventListener('focus', () => { if (!isAway()) again(); });
+onGap(() => {
+  setup?.refresh();
+  again();
+});
+onState(() => {
+  setup?.show();
+  showPlan();
+});
+setInterval(() => {
+  if (!document.hidden && !isAway() && !setup) again({ names: false });
+}, CAPACITY_MS);
+setInterval(() => {
+  if (!document.hidden && !isAway()) setup?.refresh();
+}, SETUP_MS);
+window.addEventListener('focus', () => {
+  if (!isAway()) again();
+});
 
 const frame = beginFrame({ refresh });
 if (!session.secret) await frame; // it leaves for the sign-in screen

@@ -7,7 +7,8 @@ import { refused } from '../frame/notices.js';
 import { duration, gibibytes, quoted } from '../frame/words.js';
 
 const OPEN = ['queued', 'running'];
-const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image', copying: 'Copying the image for run_as' };
+const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image',
+  copying: 'Copying the image for run_as' };
 /** @param {Api.Operation} operation */
 const isOpen = operation => OPEN.includes(operation.status);
 
@@ -29,32 +30,47 @@ export function setupOf(operation, { wantsStart, on }) {
     if (starting === 'now') return `Starting ${name}`;
     return isOpen(now) ? `${stepTitle()} for ${name}` : `${name}: ${now.status}`;
   }
-  const stepTitle = () => now.status === 'queued' ? 'Waiting for its turn' : now.phase === 'creating' ? 'Creating' : IMAGE[now.phase] ?? 'Looking for its image';
+  const stepTitle = () =>
+    now.status === 'queued'
+      ? 'Waiting for its turn'
+      : now.phase === 'creating'
+      ? 'Creating'
+      : IMAGE[now.phase] ?? 'Looking for its image';
 
   function panel() {
-    const cancel = element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel', 'aria-busy': isCancelling ? 'true' : null, 'aria-disabled': isAway() ? 'true' : null, 'data-cmd': `svc operation cancel ${quoted(now.id)}`, on: { click: stop } }, 'Cancel');
+    const cancel = element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel',
+      'aria-busy': isCancelling ? 'true' : null, 'aria-disabled': isAway() ? 'true' : null,
+      'data-cmd': `svc operation cancel ${quoted(now.id)}`, on: { click: stop } }, 'Cancel');
     return element('section', { class: 'panel', 'aria-labelledby': 'work-h' },
-      element('header', {}, element('h2', { id: 'work-h', tabindex: '-1', 'data-key': 'work-h' }, 'Setting up ', element('span', { class: 'name ref' }, name)),
-        isOpen(now) && element('div', { class: 'actions' }, cancel)),
-      element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps())),
-      isOpen(now) && element('footer', {}, element('span', { class: 'muted small' },
-        `You can close this page: it goes on, and you find it under Workspaces.${wantsStart ? ' This page starts it when it is there.' : ''}`)));
+      element('header', {},
+        element('h2', { id: 'work-h', tabindex: '-1', 'data-key': 'work-h' }, 'Setting up ',
+          element('span', { class: 'name ref' }, name)), isOpen(now) && element('div', { class: 'actions' }, cancel)),
+      element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps())), isOpen(now)
+      && element('footer', {},
+        element('span', { class: 'muted small' },
+          `You can close this page: it goes on, and you find it under Workspaces.${
+            wantsStart ? ' This page starts it when it is there.' : ''
+          }`)));
   }
 
   function steps() {
     const at = now.status === 'succeeded' ? 2 : now.phase === 'creating' ? 1 : 0;
-    const kind = step => step < at ? 'done' : step > at ? '' : ['failed', 'cancelled'].includes(now.status) ? 'bad' : 'now';
+    const kind = step =>
+      step < at ? 'done' : step > at ? '' : ['failed', 'cancelled'].includes(now.status) ? 'bad' : 'now';
     const image = at > 0 ? 'Its image is in your store' : stepTitle();
     return [step(1, kind(0), image, at === 0 ? progress() : []),
-      step(2, kind(1), ['Create ', element('span', { class: 'name ref' }, name)]),
-      wantsStart && step(3, starting === 'failed' ? 'bad' : isDone ? 'done' : at === 2 ? 'now' : '', starting === 'now' ? 'Starting it' : 'Start it')];
+      step(2, kind(1), ['Create ', element('span', { class: 'name ref' }, name)]), wantsStart
+      && step(3, starting === 'failed' ? 'bad' : isDone ? 'done' : at === 2 ? 'now' : '',
+        starting === 'now' ? 'Starting it' : 'Start it')];
   }
 
   function step(number, kind, title, more = []) {
     const share = more[0] ?? null;
     return element('li', { class: kind || null },
-      element('span', { class: 'pip' }, String(number), kind && element('span', { class: 'vh' }, { done: ', done', now: ', now', bad: ', failed' }[kind])),
-      element('div', {}, element('span', { class: 'row between' }, element('span', {}, title), share), ...more.slice(1)));
+      element('span', { class: 'pip' }, String(number),
+        kind && element('span', { class: 'vh' }, { done: ', done', now: ', now', bad: ', failed' }[kind])),
+      element('div', {}, element('span', { class: 'row between' }, element('span', {}, title), share),
+        ...more.slice(1)));
   }
 
   // [percent, bar, words] of what is loaded or built.
@@ -63,11 +79,14 @@ export function setupOf(operation, { wantsStart, on }) {
     if (!total) return text ? ['', element('span', { class: 'muted small ref' }, text)] : [];
     const percent = Math.min(100, Math.floor(current / total * 100));
     const words = unit === 'bytes'
-      ? `${gibibytes(current)} of ${gibibytes(total)} GiB${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${left ? `, about ${duration(left)} left` : ''}`
+      ? `${gibibytes(current)} of ${gibibytes(total)} GiB${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
+        left ? `, about ${duration(left)} left` : ''
+      }`
       : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
     const svg = bar(percent, 'busy');
     svg.classList.add('tall');
-    return [element('span', { class: 'num' }, `${percent} %`), svg, element('span', { class: 'muted small num ref' }, words)];
+    return [element('span', { class: 'num' }, `${percent} %`), svg,
+      element('span', { class: 'muted small num ref' }, words)];
   }
 
   // Why it did not come to its end, and what can be done.
@@ -75,17 +94,33 @@ export function setupOf(operation, { wantsStart, on }) {
     const path = `/workspaces/${encodeURIComponent(name)}`;
     if (starting === 'failed') {
       const notice = refused(failure, { what: `${name} is created, and was not started.`, act: mend, retry: start });
-      notice.lastElementChild.append(element('div', {}, element('a', { class: 'btn sm', href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it')));
+      notice.lastElementChild.append(
+        element('div', {},
+          element('a', { class: 'btn sm', href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it'))
+      );
       return notice;
     }
-    if (now.status === 'cancelled') return element('div', { class: 'notice', role: 'status' }, icon('close'), element('div', {}, element('p', {}, 'Cancelled. ', `There is no workspace ${name}.`), element('div', { class: 'row' }, back())));
+    if (now.status === 'cancelled')
+      return element('div', { class: 'notice', role: 'status' }, icon('close'),
+        element('div', {}, element('p', {}, 'Cancelled. ', `There is no workspace ${name}.`),
+          element('div', { class: 'row' }, back())));
     if (now.status !== 'failed') return null;
-    const notice = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, { what: `${name} was not created.`, act: mend });
-    notice.lastElementChild.append(element('div', { class: 'row' }, on.again && element('button', { class: 'btn sm', type: 'button', 'data-key': 'again', on: { click: on.again } }, 'Try again'), back(),
-      element('span', { class: 'muted small' }, 'The log: ', element('code', {}, `svc operation log ${quoted(now.id)}`))));
+    const notice = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, {
+      what: `${name} was not created.`,
+      act: mend,
+    });
+    notice.lastElementChild.append(
+      element('div', { class: 'row' }, on.again
+        && element('button', { class: 'btn sm', type: 'button', 'data-key': 'again', on: { click: on.again } },
+          'Try again'), back(),
+        element('span', { class: 'muted small' }, 'The log: ',
+          element('code', {}, `svc operation log ${quoted(now.id)}`)))
+    );
     return notice;
   }
-  const back = () => element('button', { class: 'btn sm', type: 'button', 'data-key': 'back', on: { click: on.back } }, on.again ? 'Back to the form' : 'New workspace');
+  const back = () =>
+    element('button', { class: 'btn sm', type: 'button', 'data-key': 'back', on: { click: on.back } },
+      on.again ? 'Back to the form' : 'New workspace');
 
   async function mend(action) {
     try {
@@ -144,13 +179,18 @@ export function setupOf(operation, { wantsStart, on }) {
 
   show();
   return {
-    node, refresh, show,
+    node,
+    refresh,
+    show,
     isOpen: () => isOpen(now) || starting === 'now',
     // An event of the stream: progress is taken from it, an end is read.
     hear(event) {
       if (event.subject?.id !== now.id || !isOpen(now)) return;
       if (event.type === 'operation.finished') refresh();
-      else if (event.type === 'operation.progress' && isOpen(event.data)) { now = { ...now, status: event.data.status, phase: event.data.phase, progress: event.data.progress ?? {} }; show(); }
+      else if (event.type === 'operation.progress' && isOpen(event.data)) {
+        now = { ...now, status: event.data.status, phase: event.data.phase, progress: event.data.progress ?? {} };
+        show();
+      }
     },
   };
 }

@@ -5,9 +5,18 @@ import { unread } from '../frame/notices.js';
 
 export function formBones() {
   const box = () => element('span', { class: 'skel box' });
-  const bones = (area, label, ...parts) => element('section', { class: `panel ${area}`, 'aria-busy': 'true', 'aria-label': label }, element('div', { class: 'body stack-4' }, parts.flat()));
-  return element('div', { class: 'composer' }, bones('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'), box()), bones('a-room', 'Loading what is left', skeleton('2'), box(), box(), box()));
+  const bones = (area, label, ...parts) =>
+    element('section', { class: `panel ${area}`, 'aria-busy': 'true', 'aria-label': label },
+      element('div', { class: 'body stack-4' }, parts.flat()));
+  return element('div', { class: 'composer' },
+    bones('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'), box()),
+    bones('a-room', 'Loading what is left', skeleton('2'), box(), box(), box()));
 }
 
 // Why there is no form.
-export const notComposed = (error, retry) => unread(error, error.status === 403 ? 'There are no workspaces here for you.' : error.status === 404 ? 'It cannot be shown.' : 'A new workspace cannot be composed now.', retry);
+export const notComposed = (error, retry) =>
+  unread(error, error.status === 403
+    ? 'There are no workspaces here for you.'
+    : error.status === 404
+    ? 'It cannot be shown.'
+    : 'A new workspace cannot be composed now.', retry);

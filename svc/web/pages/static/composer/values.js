@@ -34,7 +34,8 @@ function sizeOf(bytes) {
 }
 
 const PLAIN = { parse: whole, text: String, word: String, isBounded: false };
-const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, isBounded: false, wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
+const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, isBounded: false,
+  wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
 
 // The resources: key of the API, option of the command line, and the forms of a value.
 export const RESOURCES = {
@@ -45,8 +46,14 @@ export const RESOURCES = {
   gpu_count: { option: '--gpu-count', ...PLAIN, wrong: 'Use a whole number.', isBounded: true },
 };
 
-export const textOf = (key, value) => value === null || value === undefined ? '' : value === UNLIMITED ? UNLIMITED : RESOURCES[key].text(value);
-export const shownAmount = (key, value) => value === null ? 'no limit' : key.endsWith('_bytes') ? `${amount(Math.round(value / GIGA * 10) / 10)} GiB` : amount(value);
+export const textOf = (key, value) =>
+  value === null || value === undefined ? '' : value === UNLIMITED ? UNLIMITED : RESOURCES[key].text(value);
+export const shownAmount = (key, value) =>
+  value === null
+    ? 'no limit'
+    : key.endsWith('_bytes')
+    ? `${amount(Math.round(value / GIGA * 10) / 10)} GiB`
+    : amount(value);
 
 // The texts of a form as a request: { body, wrong }; `wrong` has a message for each field that is none.
 export function requestOf(form, takenNames) {
@@ -64,7 +71,10 @@ export function requestOf(form, takenNames) {
   if (form.mode && (resources.gpu_count !== 0 || form.mode !== form.defaultMode)) resources.gpu_mode = form.mode;
   if (Object.keys(resources).length) body.resources = resources;
   if (form.env.length) body.env = form.env;
-  if (form.ports.length) body.ports = form.ports.map(({ name, container_port: number, kind, user, access }) => ({ name, ...number && { container_port: whole(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } }));
+  if (form.ports.length)
+    body.ports = form.ports.map(({ name, container_port: number, kind, user, access }) => ({ name,
+      ...number && { container_port: whole(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } })
+    );
   if (form.network) body.network = form.network === 'none' ? null : form.network;
   const command = argumentsOf(form.command);
   if (command === undefined) wrong.set('command', WRONG_COMMAND);
@@ -84,13 +94,16 @@ export function problemOfName(name, taken) {
 function checkRows({ env, ports, network }, wrong) {
   if (network && !SLUG.test(network)) wrong.set('network', WRONG_SLUG);
   env.forEach(({ name }, at) => {
-    if (!VARIABLE.test(name)) wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9, _, . and -, at most 128; begin with a letter or _.');
+    if (!VARIABLE.test(name))
+      wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9, _, . and -, at most 128; begin with a letter or _.');
     else if (env.findIndex(other => other.name === name) < at) wrong.set(`env.${at}.name`, `${name} is listed twice.`);
   });
   ports.forEach(({ name, container_port: number }, at) => {
     if (!SLUG.test(name)) wrong.set(`ports.${at}.name`, WRONG_SLUG);
-    else if (ports.findIndex(other => other.name === name) < at) wrong.set(`ports.${at}.name`, `${name} is listed twice.`);
-    if (number && !(whole(number) >= 1 && whole(number) <= 65535)) wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
+    else if (ports.findIndex(other => other.name === name) < at)
+      wrong.set(`ports.${at}.name`, `${name} is listed twice.`);
+    if (number && !(whole(number) >= 1 && whole(number) <= 65535))
+      wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
   });
 }
 
@@ -102,7 +115,8 @@ const option = (name, value) => `${name}${value.startsWith('-') ? '=' : ' '}${qu
 // The command that sends the same; what is no value yet stands in it as it was typed.
 export function commandOf(form, body, templateWord, { start = true } = {}) {
   const name = quoted(form.name || 'NAME'), unlimited = {}, later = {};
-  const words = ['svc ws setup', option('--template', templateWord || 'TEMPLATE'), option('--name', form.name || 'NAME')];
+  const words = ['svc ws setup', option('--template', templateWord || 'TEMPLATE'),
+    option('--name', form.name || 'NAME')];
   if (form.displayName) words.push(option('--display-name', form.displayName));
   for (const [key, { option: flag, word }] of Object.entries(RESOURCES)) {
     const value = body.resources?.[key];
@@ -120,7 +134,10 @@ export function commandOf(form, body, templateWord, { start = true } = {}) {
   if (form.restartOnBoot) words.push('--restart-on-boot');
   const lines = [words.join(' ')];
   if (Object.keys(unlimited).length) later.resources = unlimited;
-  if (Object.keys(later).length) lines.push(`svc ws edit ${name} --file -${later.command ? ' --replace-container' : ''} <<< ${quoted(JSON.stringify(later))}`);
+  if (Object.keys(later).length)
+    lines.push(
+      `svc ws edit ${name} --file -${later.command ? ' --replace-container' : ''} <<< ${quoted(JSON.stringify(later))}`
+    );
   if (start) lines.push(`svc ws start ${name}`);
   return lines.join(' && ');
 }
@@ -139,5 +156,6 @@ export function wantedOf(resources, { defaults, limits }) {
     const value = resources[key] ?? defaults[key] ?? null;
     return value === null || value === UNLIMITED ? limits[key] ?? null : value;
   };
-  return { gpus: resources.gpu_count ?? defaults.gpu_count ?? 0, cpu: one('cpu_limit'), memory_bytes: one('memory_bytes'), running: 1 };
+  return { gpus: resources.gpu_count ?? defaults.gpu_count ?? 0, cpu: one('cpu_limit'),
+    memory_bytes: one('memory_bytes'), running: 1 };
 }

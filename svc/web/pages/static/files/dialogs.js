@@ -9,42 +9,65 @@ import { field, formDialog } from '../shared/dialogs.js';
 import { counted } from '../frame/words.js';
 import { spelledOut } from '../shared/unseen.js';
 
-
 // One field and one deed; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
-// `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed for.
-// Resolves to whether it is done.
+// `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
+// for. Resolves to whether it is done.
 async function askFor({ title, label, value, help, deed, line, act, suggest = null, target = null }) {
-  const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', list: suggest ? 'folders' : null });
+  const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off',
+    spellcheck: 'false', list: suggest ? 'folders' : null });
   let force = false;
   const list = element('datalist', { id: 'folders' });
   if (suggest) input.addEventListener('input', () => suggest(input.value, list));
-  const replaceIt = () => { force = true; input.form.requestSubmit(); };
+  const replaceIt = () => {
+    force = true;
+    input.form.requestSubmit();
+  };
   const send = async () => {
     let isNext = force, wasForced = false;
     force = false;
-    const forced = () => { wasForced = isNext; isNext = false; return wasForced; };
+    const forced = () => {
+      wasForced = isNext;
+      isNext = false;
+      return wasForced;
+    };
     const text = input.value.trim().replace(/^\/+|\/+$/g, '');
-    if (!text && !suggest) throw { message: 'a name is needed', fields: [{ field: 'name', message: 'A name is needed' }] };
+    if (!text && !suggest)
+      throw { message: 'a name is needed', fields: [{ field: 'name', message: 'A name is needed' }] };
     try {
       await act(text, forced);
     } catch (error) {
       if (!target || error.code !== 'file_exists' || wasForced) throw error;
-      if (await isFolder(target(text))) throw refused({ ...plainly(error), message: 'A folder of that name is there already, and nothing replaces a folder.' });
-      throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error), element('div', { class: 'row' }, element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
+      if (await isFolder(target(text)))
+        throw refused({ ...plainly(error),
+          message: 'A folder of that name is there already, and nothing replaces a folder.' });
+      throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error),
+        element('div', { class: 'row' },
+          element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } },
+            'Replace it')));
     }
   };
-  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed, lineOf: () => line(input.value.trim()), send }) !== null;
+  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed,
+    lineOf: () => line(input.value.trim()), send }) !== null;
 }
 
 const plainly = ({ code, message, request_id: id }) => ({ code, message, request_id: id, hint: '', action: null });
 
-const isFolder = ({ root, path }) => call('GET', apiOf(root, 'list', path, '&limit=1'), { background: true }).then(({ entry }) => entry.type === 'directory', () => false);
+const isFolder = ({ root, path }) =>
+  call('GET', apiOf(root, 'list', path, '&limit=1'), { background: true }).then(
+    ({ entry }) => entry.type === 'directory',
+    () => false
+  );
 
 export function askForFolder(root, folder) {
   return askFor({
-    title: 'New folder', label: 'Name', value: '', help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`, deed: 'Make the folder',
+    title: 'New folder',
+    label: 'Name',
+    value: '',
+    help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`,
+    deed: 'Make the folder',
     line: name => folderLine(root, folder, name),
-    act: name => call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
+    act: name =>
+      call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
   });
 }
 
@@ -54,7 +77,12 @@ export function askForName(root, entry) {
   const above = folderOf(entry.path);
   const to = name => joined(above, encodedPath(name));
   return askFor({
-    title: `Rename ${spelledOut(entry.name)}`, label: 'New name', value: entry.utf8 ? entry.name : '', help: 'Programs that have it open go on with it.', deed: 'Rename it', target: name => ({ root, path: to(name) }),
+    title: `Rename ${spelledOut(entry.name)}`,
+    label: 'New name',
+    value: entry.utf8 ? entry.name : '',
+    help: 'Programs that have it open go on with it.',
+    deed: 'Rename it',
+    target: name => ({ root, path: to(name) }),
     line: name => `svc fs mv ${word(root, entry.path)} ${word(root, name ? to(name) : joined(above, 'NAME'))}`,
     act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
@@ -65,10 +93,18 @@ export function askForPlace(root, folder, entries) {
   const left = [...entries];
   const to = (place, entry) => joined(place ? encodedPath(place) : '', lastOf(entry.path));
   return askFor({
-    title: entries.length === 1 ? `Move ${spelledOut(entries[0].name)}` : `Move ${entries.length} entries`, label: `Folder in ${root}`, value: decodeURIComponentOr(folder),
-    help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`, deed: 'Move', target: place => ({ root, path: to(place, left[0]) }),
+    title: entries.length === 1 ? `Move ${spelledOut(entries[0].name)}` : `Move ${entries.length} entries`,
+    label: `Folder in ${root}`,
+    value: decodeURIComponentOr(folder),
+    help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`,
+    deed: 'Move',
+    target: place => ({ root, path: to(place, left[0]) }),
     suggest: (text, list) => suggestFolders(root, text, list),
-    line: place => commands(entries, entry => `svc fs mv ${word(root, entry.path)} ${word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')}`),
+    line: place =>
+      commands(entries, entry =>
+        `svc fs mv ${word(root, entry.path)} ${
+          word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')
+        }`),
     act: async (place, forced) => {
       while (left.length) {
         await move(root, left[0].path, to(place, left[0]), forced());
@@ -79,7 +115,11 @@ export function askForPlace(root, folder, entries) {
 }
 
 function decodeURIComponentOr(path) {
-  try { return decodeURIComponent(path); } catch { return ''; }
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return '';
+  }
 }
 
 let suggested = null;
@@ -89,7 +129,9 @@ async function suggestFolders(root, text, list) {
   if (suggested === `${root}/${above}`) return;
   suggested = `${root}/${above}`;
   try {
-    const { items } = await call('GET', apiOf(root, 'list', above ? encodedPath(above) : '', '&limit=1000'), { background: true });
+    const { items } = await call('GET', apiOf(root, 'list', above ? encodedPath(above) : '', '&limit=1000'), {
+      background: true,
+    });
     const names = items.filter(item => item.type === 'directory' && item.utf8).slice(0, 100);
     list.replaceChildren(...names.map(item => element('option', { value: joined(above, item.name) })));
   } catch { /* no suggestions then */ }
@@ -100,12 +142,28 @@ export async function askToRemove(root, entries) {
   const [first] = entries, one = entries.length === 1;
   const name = one ? spelledOut(first.name) : counted(entries.length, 'entry', 'entries');
   const words = [];
-  if (!one) words.push(`${entries.slice(0, 5).map(entry => spelledOut(entry.name)).join(', ')}${entries.length > 5 ? ` and ${entries.length - 5} more` : ''}.`);
+  if (!one)
+    words.push(
+      `${entries.slice(0, 5).map(entry => spelledOut(entry.name)).join(', ')}${
+        entries.length > 5 ? ` and ${entries.length - 5} more` : ''
+      }.`
+    );
   if (one && first.type === 'directory') {
-    const total = await call('GET', apiOf(root, 'list', first.path, '&limit=1'), { background: true }).then(found => found.total, () => null);
-    words.push(total === 0 ? 'The folder is empty.' : `The folder goes with all that is in it${total === null ? '' : `: ${counted(total, 'entry', 'entries')}, and what is in those`}.`);
+    const total = await call('GET', apiOf(root, 'list', first.path, '&limit=1'), { background: true }).then(
+      found => found.total,
+      () => null
+    );
+    words.push(
+      total === 0
+        ? 'The folder is empty.'
+        : `The folder goes with all that is in it${
+          total === null ? '' : `: ${counted(total, 'entry', 'entries')}, and what is in those`
+        }.`
+    );
   } else if (entries.some(entry => entry.type === 'directory')) words.push('Folders go with all that is in them.');
-  if (entries.some(entry => entry.type === 'symlink')) words.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
+  if (entries.some(entry => entry.type === 'symlink'))
+    words.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
   words.push('This cannot be undone.');
-  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them', line: commands(entries, entry => removal(root, entry)), danger: true });
+  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them',
+    line: commands(entries, entry => removal(root, entry)), danger: true });
 }

@@ -17,13 +17,17 @@ export function fromChooser(files) {
 async function walk(entry, above, found) {
   const path = above ? `${above}/${entry.name}` : entry.name;
   if (entry.isFile) {
-    found.files.push({ file: await new Promise((resolve, reject) => { entry.file(resolve, reject); }), path });
+    found.files.push({ file: await new Promise((resolve, reject) => {
+      entry.file(resolve, reject);
+    }), path });
     return;
   }
   const reader = entry.createReader();
   let isEmpty = true;
   for (;;) { // a part at a time, until there is none
-    const part = await new Promise((resolve, reject) => { reader.readEntries(resolve, reject); });
+    const part = await new Promise((resolve, reject) => {
+      reader.readEntries(resolve, reject);
+    });
     if (part.length === 0) break;
     isEmpty = false;
     for (const each of part) await walk(each, path, found);

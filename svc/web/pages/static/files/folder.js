@@ -6,13 +6,16 @@ import { byName, byteSize, counted } from '../frame/words.js';
 
 const STEP = 200;
 const SORTS = {
-  Name: (a, b) => Number(b.type === 'directory') - Number(a.type === 'directory') || byName(a.name, b.name) || (a.name < b.name ? -1 : 1),
+  Name: (a, b) =>
+    Number(b.type === 'directory') - Number(a.type === 'directory') || byName(a.name, b.name)
+    || (a.name < b.name ? -1 : 1),
   Size: (a, b) => a.size - b.size || SORTS.Name(a, b),
   Changed: (a, b) => (a.modified_at ?? '').localeCompare(b.modified_at ?? '') || SORTS.Name(a, b),
 };
 
 // `order` has the paths in their places: they move when the person sorts or searches, and never otherwise.
-const list = { entries: new Map(), order: [], shown: STEP, sort: 'Name', descending: false, text: '', chosen: new Set(), context: null };
+const list = { entries: new Map(), order: [], shown: STEP, sort: 'Name', descending: false, text: '', chosen: new Set(),
+  context: null };
 
 // Show a folder anew, or what has become of the one that is shown.
 export function showFolder(place, items, context, { isNew }) {
@@ -32,30 +35,48 @@ export function showFolder(place, items, context, { isNew }) {
 
 export const isShown = path => list.entries.has(path);
 export const chosenEntries = () => list.order.filter(path => list.chosen.has(path)).map(path => list.entries.get(path));
-export const unchoose = () => { list.chosen.clear(); showEntries(); };
+export const unchoose = () => {
+  list.chosen.clear();
+  showEntries();
+};
 
 const matchesText = ({ name }) => name.toLowerCase().includes(list.text.trim().toLowerCase());
 
 function arrangeEntries() {
   const turn = list.descending ? -1 : 1;
-  list.order = [...list.entries.values()].filter(matchesText).sort((a, b) => SORTS[list.sort](a, b) * turn).map(entry => entry.path);
+  list.order = [...list.entries.values()].filter(matchesText).sort((a, b) => SORTS[list.sort](a, b) * turn).map(entry =>
+    entry.path
+  );
 }
 
 function panelOf() {
-  const all = element('input', { type: 'checkbox', 'data-key': 'all', 'aria-label': 'Choose all', on: { change: event => chooseAll(event.target.checked) } });
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Find in this folder', 'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => { list.text = event.target.value; list.shown = STEP; arrangeEntries(); showEntries(); } } });
+  const all = element('input', { type: 'checkbox', 'data-key': 'all', 'aria-label': 'Choose all',
+    on: { change: event => chooseAll(event.target.checked) } });
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Find in this folder',
+    'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => {
+      list.text = event.target.value;
+      list.shown = STEP;
+      arrangeEntries();
+      showEntries();
+    } } });
   return element('section', { class: 'panel', 'data-folder': true, 'aria-label': list.context.label },
     element('header', {}, element('label', { class: 'check small' }, all, element('span', { 'data-count': true })),
-      element('div', { class: 'actions', 'data-chosen': true, hidden: true }), element('div', { class: 'search push', 'data-find': true }, icon('search'), search)),
-    element('table', { class: 'table dense mid fold list', role: 'table', 'aria-label': list.context.label }, element('thead', { role: 'rowgroup' }, headRow()), element('tbody', { role: 'rowgroup' })),
+      element('div', { class: 'actions', 'data-chosen': true, hidden: true }),
+      element('div', { class: 'search push', 'data-find': true }, icon('search'), search)),
+    element('table', { class: 'table dense mid fold list', role: 'table', 'aria-label': list.context.label },
+      element('thead', { role: 'rowgroup' }, headRow()), element('tbody', { role: 'rowgroup' })),
     element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'Nothing in this folder is called that.'),
-    element('footer', {}, element('span', { class: 'muted small', 'data-more': true }), element('span', { class: 'muted small', 'data-foot': true }, list.context.foot)));
+    element('footer', {}, element('span', { class: 'muted small', 'data-more': true }),
+      element('span', { class: 'muted small', 'data-foot': true }, list.context.foot)));
 }
 
 function headRow() {
-  const cell = (title, kind = null) => element('th', { role: 'columnheader', scope: 'col', class: kind, 'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
-    element('button', { type: 'button', 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
-  const plain = (title, kind = null) => element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span', { class: 'vh' }, title));
+  const cell = (title, kind = null) =>
+    element('th', { role: 'columnheader', scope: 'col', class: kind,
+      'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
+      element('button', { type: 'button', 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
+  const plain = (title, kind = null) =>
+    element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span', { class: 'vh' }, title));
   return element('tr', { role: 'row' }, plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
     element('th', { role: 'columnheader', scope: 'col' }, 'Mode'), plain('Actions'));
 }
@@ -93,7 +114,9 @@ function showEntries() {
     return row;
   });
   const key = keyOfFocus(body);
-  next.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+  next.forEach((row, at) => {
+    if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
+  });
   while (body.children.length > next.length) body.lastElementChild.remove();
   if (key && !body.contains(document.activeElement)) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();
   find('[data-folder] [data-none]').hidden = next.length > 0;
@@ -107,7 +130,11 @@ function showHead() {
   const all = find('[data-folder] [data-key=all]');
   all.checked = many > 0 && many === list.order.length;
   all.indeterminate = many > 0 && !all.checked;
-  find('[data-folder] [data-count]').textContent = many ? `${many} chosen${size ? `, ${byteSize(size)}` : ''}` : list.text ? `${list.order.length} of ${counted(list.entries.size, 'entry', 'entries')}` : counted(list.context.total, 'entry', 'entries');
+  find('[data-folder] [data-count]').textContent = many
+    ? `${many} chosen${size ? `, ${byteSize(size)}` : ''}`
+    : list.text
+    ? `${list.order.length} of ${counted(list.entries.size, 'entry', 'entries')}`
+    : counted(list.context.total, 'entry', 'entries');
   const place = find('[data-chosen]');
   place.hidden = many === 0;
   find('[data-find]').hidden = many > 0 && !list.text;
@@ -116,13 +143,19 @@ function showHead() {
 
 // ---- more on demand: when the end is scrolled to, or asked for ----
 
-const watcher = new IntersectionObserver(seenOnes => { if (seenOnes.some(one => one.isIntersecting)) more(); }, { rootMargin: '600px' });
+const watcher = new IntersectionObserver(seenOnes => {
+  if (seenOnes.some(one => one.isIntersecting)) more();
+}, { rootMargin: '600px' });
 
 function showMore() {
   const rest = list.order.length - list.shown, place = find('[data-more]');
   watcher.disconnect();
-  if (rest <= 0) { place.replaceChildren(); return; }
-  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'more', on: { click: more } }, `Show more: ${rest} are below`);
+  if (rest <= 0) {
+    place.replaceChildren();
+    return;
+  }
+  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'more', on: { click: more } },
+    `Show more: ${rest} are below`);
   replace(place, button);
   watcher.observe(button);
 }
@@ -135,7 +168,14 @@ function more() {
 // The same, while it is read.
 export function folderBones(place) {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
-  const row = () => element('tr', { class: 'plain', role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, skeleton(...widths))));
-  place.replaceChildren(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
-    element('header', {}, skeleton('2')), element('table', { class: 'table dense mid fold list', role: 'table' }, element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row()))));
+  const row = () =>
+    element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
+      element('td', { role: 'cell' }, skeleton(...widths))
+    ));
+  place.replaceChildren(
+    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
+      element('header', {}, skeleton('2')),
+      element('table', { class: 'table dense mid fold list', role: 'table' },
+        element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row())))
+  );
 }

@@ -9,5 +9,9 @@ export function commands(entries, commandOf) {
   return entries.length > SHOWN ? `${some}  # and ${entries.length - SHOWN} more` : some;
 }
 
-export const removal = (root, { path, type }) => `svc fs rm ${word(root, path)}${type === 'directory' ? ' --recursive' : ''} --yes`;
-export const folderLine = (root, folder, name) => `svc fs mkdir ${word(root, joined(folder, name ? encodedPath(name) : 'NAME'))}${name.includes('/') ? ' --parents' : ''}`;
+export const removal = (root, { path, type }) =>
+  `svc fs rm ${word(root, path)}${type === 'directory' ? ' --recursive' : ''} --yes`;
+export const folderLine = (root, folder, name) =>
+  `svc fs mkdir ${word(root, joined(folder, name ? encodedPath(name) : 'NAME'))}${
+    name.includes('/') ? ' --parents' : ''
+  }`;

@@ -3,24 +3,34 @@ import { quoted } from '../frame/words.js';
 import { UNSEEN, spelledOut } from '../shared/unseen.js';
 
 // Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
-const encoded = name => encodeURIComponent(name.toWellFormed()).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+const encoded = name =>
+  encodeURIComponent(name.toWellFormed()).replace(/[!'()*]/g, char =>
+    `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 export const encodedPath = path => path.split('/').map(encoded).join('/');
 export const joined = (folder, name) => folder ? `${folder}/${name}` : name;
 export const folderOf = path => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 export const lastOf = path => path.slice(path.lastIndexOf('/') + 1);
 
 function bytesOf(path) {
-  return Array.from(path.match(/%[0-9A-Fa-f]{2}|[^%]/g) ?? [], piece => piece.length > 1 ? parseInt(piece.slice(1), 16) : piece.charCodeAt(0));
+  return Array.from(path.match(/%[0-9A-Fa-f]{2}|[^%]/g) ?? [],
+    piece => piece.length > 1 ? parseInt(piece.slice(1), 16) : piece.charCodeAt(0));
 }
 
 function textOf(path) {
-  try { return decodeURIComponent(path); } catch { return null; } // bytes that are no UTF-8
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return null;
+  } // bytes that are no UTF-8
 }
 
-const escaped = (path, isPlain) => bytesOf(path).map(byte => isPlain(byte) ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`).join('');
+const escaped = (path, isPlain) =>
+  bytesOf(path).map(byte => isPlain(byte) ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`)
+    .join('');
 
 // A path of the API as text to be read; bytes that are no UTF-8 as \xNN.
-export const readable = path => path.split('/').map(part => spelledOut(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
+export const readable = path =>
+  path.split('/').map(part => spelledOut(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
 
 // A word of a command, of printable characters only: `before` as it is, then a path of the API.
 function shellWord(before, path, after = '') {
@@ -38,5 +48,6 @@ export const apiOf = (root, verb, path, more = '') => `/api/fs/${encodeURICompon
 // The place that the address names: the path stays the bytes that it is.
 export function placeOf({ pathname, search }) {
   const pair = search.slice(1).split('&').find(each => each.startsWith('path='));
-  return { root: textOf(pathname.split('/')[2] ?? '') ?? '', path: (pair?.slice(5) ?? '').replaceAll('+', '%20').replaceAll(/%2F/gi, '/') };
+  return { root: textOf(pathname.split('/')[2] ?? '') ?? '',
+    path: (pair?.slice(5) ?? '').replaceAll('+', '%20').replaceAll(/%2F/gi, '/') };
 }

@@ -13,31 +13,51 @@ const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
 // The panel of a file; `act` does what its buttons say.
 export function preview(root, entry, { act, barred }) {
   const body = element('div', { 'aria-busy': 'true', class: 'preview' });
-  const writes = (kind, label, cmd, more = {}) => element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () => act(kind, [entry]) } }, label);
+  const writes = (kind, label, cmd, more = {}) =>
+    element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind,
+      'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () =>
+        act(kind, [entry]) } }, label);
   const place = word(root, entry.path);
   const panel = element('section', { class: 'panel', 'aria-label': spelledOut(entry.name) },
     element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, spelledOut(entry.name)),
-      element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ', entry.modified_at && time(entry.modified_at, 'day')),
+      element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`,
+        entry.modified_at && ', changed ', entry.modified_at && time(entry.modified_at, 'day')),
       element('div', { class: 'actions' },
-        element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download', 'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'), 'Download'),
-        writes('rename', 'Rename', `svc fs mv ${place} ${word(root, entry.path, '-NEW')}`), writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))),
-    body);
-  fill(root, entry, body).catch(error => { if (error.status !== 401) body.replaceChildren(element('div', { class: 'body' }, refused(error, { what: 'It could not be read.', answers: false }))); })
+        element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download',
+          'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'),
+          'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${word(root, entry.path, '-NEW')}`),
+        writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))), body);
+  fill(root, entry, body).catch(error => {
+    if (error.status !== 401)
+      body.replaceChildren(
+        element('div', { class: 'body' }, refused(error, { what: 'It could not be read.', answers: false }))
+      );
+  })
     .finally(() => setAttribute(body, 'aria-busy', null));
   return panel;
 }
 
 async function fill(root, entry, body) {
-  if (entry.type !== 'file') { say(body, 'A pipe, a socket or a device: it can be neither shown nor downloaded.'); return; }
-  if (entry.size === 0) { say(body, 'The file is empty.'); return; }
-  if (PICTURES.test(readable(entry.path)) && entry.size <= PICTURE_MAX) { await showPicture(root, entry, body); return; }
+  if (entry.type !== 'file') {
+    say(body, 'A pipe, a socket or a device: it can be neither shown nor downloaded.');
+    return;
+  }
+  if (entry.size === 0) {
+    say(body, 'The file is empty.');
+    return;
+  }
+  if (PICTURES.test(readable(entry.path)) && entry.size <= PICTURE_MAX) {
+    await showPicture(root, entry, body);
+    return;
+  }
   await showText(root, entry, body);
 }
 
 const say = (body, text) => body.replaceChildren(element('p', { class: 'body muted' }, text));
 
 async function showPicture(root, entry, body) {
-  const picture = element('img', { alt: spelledOut(entry.name), src: await ticketed(apiOf(root, 'download', entry.path)) });
+  const picture = element('img', { alt: spelledOut(entry.name),
+    src: await ticketed(apiOf(root, 'download', entry.path)) });
   await new Promise(resolve => {
     picture.addEventListener('load', resolve);
     picture.addEventListener('error', resolve);
@@ -48,7 +68,8 @@ async function showPicture(root, entry, body) {
 
 async function showText(root, entry, body) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto', 'aria-label': `Content of ${spelledOut(entry.name)}` });
+  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto',
+    'aria-label': `Content of ${spelledOut(entry.name)}` });
   const foot = element('footer', {});
   let offset = 0;
   const more = async () => {
@@ -63,12 +84,22 @@ async function showText(root, entry, body) {
   const showRest = (hasMore, size) => {
     foot.hidden = !hasMore;
     if (!hasMore) return;
-    const rest = offset < TEXT_MAX ? element('button', { class: 'btn sm', type: 'button', 'data-cmd': `svc fs read ${word(root, entry.path)} --offset ${offset}`, on: { click: event => busily(event.currentTarget) } }, 'Show more') : element('span', { class: 'muted small' }, 'Download it for the rest.');
-    foot.replaceChildren(element('span', { class: 'muted small num' }, `${byteSize(offset)} of ${byteSize(size)}`), rest);
+    const rest = offset < TEXT_MAX
+      ? element('button', { class: 'btn sm', type: 'button',
+        'data-cmd': `svc fs read ${word(root, entry.path)} --offset ${offset}`,
+        on: { click: event => busily(event.currentTarget) } }, 'Show more')
+      : element('span', { class: 'muted small' }, 'Download it for the rest.');
+    foot.replaceChildren(element('span', { class: 'muted small num' }, `${byteSize(offset)} of ${byteSize(size)}`),
+      rest);
   };
   const busily = async button => {
     setAttribute(button, 'aria-busy', 'true');
-    await more().catch(error => foot.replaceChildren(element('span', { class: 'muted small' }, isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))));
+    await more().catch(error =>
+      foot.replaceChildren(
+        element('span', { class: 'muted small' },
+          isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))
+      )
+    );
   };
   try {
     await more();

@@ -20,7 +20,9 @@ let number = 0, lastTick = Date.now(), usedAt = Date.now();
 
 // Told with the upload whose state has changed, with null for progress alone.
 export const onUploads = listener => listeners.push(listener);
-const tell = item => { for (const listener of listeners) listener(item); };
+const tell = item => {
+  for (const listener of listeners) listener(item);
+};
 
 export const isUnderWay = ({ state }) => ['waiting', 'running', 'broken', 'asking'].includes(state);
 const inState = state => uploads.items.filter(item => item.state === state);
@@ -31,8 +33,20 @@ export function addUploads(root, folder, { files, bare }) {
   for (const { file, path } of files) {
     number += 1;
     uploads.items.push({
-      id: `u${number}`, root, path: joined(folder, encodedPath(path)), name: lastOf(path), inFolder: path.includes('/'),
-      file, size: file.size, state: 'waiting', sent: 0, samples: [], force: false, breaks: 0, error: null, retryAt: 0,
+      id: `u${number}`,
+      root,
+      path: joined(folder, encodedPath(path)),
+      name: lastOf(path),
+      inFolder: path.includes('/'),
+      file,
+      size: file.size,
+      state: 'waiting',
+      sent: 0,
+      samples: [],
+      force: false,
+      breaks: 0,
+      error: null,
+      retryAt: 0,
     });
   }
   tell(uploads.items.at(-1));
@@ -54,12 +68,16 @@ async function run(item) {
   Object.assign(item, { controller, sent: 0, samples: [], movedAt: Date.now(), beganAt: Date.now() });
   become(item, 'running');
   try {
-    if (item.size > uploads.limit) throw { code: 'too_large', message: `one upload takes at most ${byteSize(uploads.limit)}` };
+    if (item.size > uploads.limit)
+      throw { code: 'too_large', message: `one upload takes at most ${byteSize(uploads.limit)}` };
     if (item.inFolder) await makeFolder(item.root, item.path.slice(0, item.path.lastIndexOf('/')));
     if (!item.force && item.size > LOOKED_UP) await requireFree(item);
     controller.signal.throwIfAborted();
     const progress = sent => moved(item, sent);
-    const answer = await upload(apiOf(item.root, 'file', item.path, item.force ? '&force=true' : ''), item.file, { progress, signal: controller.signal });
+    const answer = await upload(apiOf(item.root, 'file', item.path, item.force ? '&force=true' : ''), item.file, {
+      progress,
+      signal: controller.signal,
+    });
     become(item, 'done', { size: answer.size, replaced: answer.replaced });
   } catch (error) {
     if (uploads.items.includes(item)) await settle(item, error);
@@ -80,8 +98,12 @@ function makeFolder(root, path) {
 // The service would refuse a taken name too, but only once the connection is full of the file.
 async function requireFree(item) {
   const found = await entryAt(item);
-  if (!found) { item.wasFree = true; return; }
-  if (item.wasFree && found.type === 'file' && found.size === item.size) throw { isThere: true }; // the answer alone was lost
+  if (!found) {
+    item.wasFree = true;
+    return;
+  }
+  // the answer alone was lost
+  if (item.wasFree && found.type === 'file' && found.size === item.size) throw { isThere: true };
   throw { code: 'file_exists', type: found.type };
 }
 
@@ -118,7 +140,8 @@ function mayPass(item, { code, status }) {
 async function settle(item, error) {
   if (error.isThere) become(item, 'done');
   else if (error.code === 'file_exists' && error.type !== 'directory') become(item, 'asking');
-  else if (error.code === 'file_exists') become(item, 'failed', { error: { code: 'file_exists', message: 'a folder of that name is there already' } });
+  else if (error.code === 'file_exists')
+    become(item, 'failed', { error: { code: 'file_exists', message: 'a folder of that name is there already' } });
   else if (error.code === 'storage_full') holdFor(item, error);
   else if (error.status === 401) later(item, { why: 'signed out', seconds: Infinity });
   else if ([429, 503].includes(error.status)) later(item, { why: error.message, seconds: error.retryAfter ?? 4 });
@@ -131,7 +154,10 @@ async function broken(item) {
   try {
     await item.file.slice(0, 1).arrayBuffer();
   } catch {
-    become(item, 'failed', { error: { code: 'file_changed', message: 'the file has changed on this computer, or is gone; choose it again' }, isGone: true });
+    become(item, 'failed', {
+      error: { code: 'file_changed', message: 'the file has changed on this computer, or is gone; choose it again' },
+      isGone: true,
+    });
     return;
   }
   if (Date.now() - item.beganAt > 60_000) item.breaks = 0;
@@ -145,8 +171,13 @@ async function broken(item) {
     return;
   }
   const free = roots.items.find(({ id }) => id === item.root)?.free_bytes;
-  if (typeof free === 'number' && free < item.size) holdFor(item, { code: 'storage_full', message: `${item.root} has ${byteSize(free)} free, and ${item.name} has ${byteSize(item.size)}` });
-  else if (item.breaks > BREAKS) become(item, 'failed', { error: { code: 'broken_off', message: `the connection broke ${item.breaks} times, each time from the start` } });
+  if (typeof free === 'number' && free < item.size)
+    holdFor(item, { code: 'storage_full',
+      message: `${item.root} has ${byteSize(free)} free, and ${item.name} has ${byteSize(item.size)}` });
+  else if (item.breaks > BREAKS)
+    become(item, 'failed', {
+      error: { code: 'broken_off', message: `the connection broke ${item.breaks} times, each time from the start` },
+    });
   else later(item, { why: 'broke', seconds });
 }
 
@@ -180,8 +211,12 @@ export function tryAgain(item, more = {}) {
   pump();
 }
 
-export const replaceAll = () => { for (const item of inState('asking')) tryAgain(item, { force: true }); };
-export const skipAll = () => { for (const item of inState('asking')) cancelUpload(item); };
+export const replaceAll = () => {
+  for (const item of inState('asking')) tryAgain(item, { force: true });
+};
+export const skipAll = () => {
+  for (const item of inState('asking')) cancelUpload(item);
+};
 
 export function clearEnded() {
   uploads.items = uploads.items.filter(isUnderWay);
@@ -223,5 +258,9 @@ function watch() {
 
 setInterval(watch, 1000);
 window.addEventListener('online', goOnNow);
-onState(state => { if (state.name === 'live') for (const item of inState('broken')) if (item.why === 'away') item.retryAt = 0; });
-window.addEventListener('beforeunload', event => { if (uploads.items.some(isUnderWay)) event.preventDefault(); });
+onState(state => {
+  if (state.name === 'live') { for (const item of inState('broken')) if (item.why === 'away') item.retryAt = 0; }
+});
+window.addEventListener('beforeunload', event => {
+  if (uploads.items.some(isUnderWay)) event.preventDefault();
+});

@@ -37,10 +37,16 @@ async function read(options) {
 async function open({ background = false } = {}) {
   if (background && !known.found) return; // a person waits for what is read now
   const own = ++visit;
-  const ready = background ? () => {} : afterAMoment(() => { screen.removeAttribute('aria-label'); folderBones(screen); });
+  const ready = background ? () => {} : afterAMoment(() => {
+    screen.removeAttribute('aria-label');
+    folderBones(screen);
+  });
   try {
     const found = await read(background ? { background } : undefined);
-    if (own === visit) { ready(); show(found, { isNew: !background }); }
+    if (own === visit) {
+      ready();
+      show(found, { isNew: !background });
+    }
   } catch (error) {
     ready();
     if (own === visit && !background && error.status !== 401) showError(error);
@@ -52,12 +58,19 @@ async function readRest(event) {
   const own = visit, button = event.currentTarget;
   if (button.getAttribute('aria-busy') === 'true') return; // pressed twice, a part would be there twice
   setAttribute(button, 'aria-busy', 'true');
-  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${known.found.next_offset}`)).catch(error => { answer(refused(error, {})); return null; });
+  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${known.found.next_offset}`))
+    .catch(error => {
+      answer(refused(error, {}));
+      return null;
+    });
   setAttribute(button, 'aria-busy', null);
   if (found && own === visit) show({ ...found, items: [...known.found.items, ...found.items] }, { isNew: false });
 }
 
-const refresh = () => { desk?.goOnNow(); if (known.found) open({ background: true }); };
+const refresh = () => {
+  desk?.goOnNow();
+  if (known.found) open({ background: true });
+};
 
 const refreshSoon = delayed(() => open({ background: true }), 300);
 
@@ -69,7 +82,9 @@ function go(href, isBack = false) {
   answer(null);
   known.found = null;
   showPlace();
-  open().then(() => { if (!isBack) scrollTo(0, 0); });
+  open().then(() => {
+    if (!isBack) scrollTo(0, 0);
+  });
 }
 
 document.addEventListener('click', event => {
@@ -95,39 +110,62 @@ function show(fresh, { isNew }) {
   showPlace();
   const { entry, items, total } = found, place = placeNow(), actHere = (kind, entries) => act(kind, entries, place);
   if (entry.type !== 'directory') {
-    if (isNew) loaded('deeds', ({ deeds }) => { if (known.found === found) screen.replaceChildren(deeds.preview(place.root, entry, { act: actHere, barred })); });
+    if (isNew)
+      loaded('deeds', ({ deeds }) => {
+        if (known.found === found) screen.replaceChildren(deeds.preview(place.root, entry, { act: actHere, barred }));
+      });
     return;
   }
-  if (total === 0) { showEmpty(); return; }
+  if (total === 0) {
+    showEmpty();
+    return;
+  }
   const label = `Files of ${at.root}${at.path ? `/${readable(at.path)}` : ''}`;
-  showFolder(screen, items, { root: at.root, total, label, act: actHere, barred, buttons: entries => buttonsFor(entries, place), foot: footOf(found) }, { isNew });
+  showFolder(screen, items, { root: at.root, total, label, act: actHere, barred,
+    buttons: entries => buttonsFor(entries, place), foot: footOf(found) }, { isNew });
   replace(find('[data-foot]'), ...footOf(found));
 }
 
 // Read anew, a very large folder keeps what was read of it further down.
 function withRest(fresh, before) {
   if (!fresh.next_offset || !before?.items || before.items.length <= fresh.items.length) return fresh;
-  return { ...fresh, items: [...fresh.items, ...before.items.slice(fresh.items.length)], next_offset: before.next_offset };
+  return { ...fresh, items: [...fresh.items, ...before.items.slice(fresh.items.length)],
+    next_offset: before.next_offset };
 }
 
 function footOf({ items, total, next_offset: next }) {
   const most = known.limits ? byteSize(known.limits.upload_max_bytes) : '';
-  if (next) return [`${items.length} of ${total} are read. `, element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
-  return [`Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here until a file is whole.`];
+  if (next)
+    return [`${items.length} of ${total} are read. `,
+      element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: readRest } },
+        'Read the next ones')];
+  return [
+    `Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here `
+    + `until a file is whole.`,
+  ];
 }
 
 function showEmpty() {
-  screen.replaceChildren(element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing in here yet'),
-    element('p', {}, barred() || 'Drop files anywhere on this page, or choose some.'),
-    element('div', { class: 'cmd' }, element('code', {}, `svc fs upload LOCAL-FILE ${word(at.root, at.path, '/')}`))));
+  screen.replaceChildren(
+    element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing in here yet'),
+      element('p', {}, barred() || 'Drop files anywhere on this page, or choose some.'),
+      element('div', { class: 'cmd' }, element('code', {}, `svc fs upload LOCAL-FILE ${word(at.root, at.path, '/')}`)))
+  );
 }
 
 function showError(error) {
   setAttribute(screen, 'aria-busy', null);
   showPlace();
   const isGone = error.status === 404;
-  const what = isGone ? `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.` : error.code === 'root_not_allowed' ? 'There are no files here for you.' : 'It could not be read.';
-  const up = isGone || error.status === 403 ? element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true, 'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots') : null;
+  const what = isGone
+    ? `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.`
+    : error.code === 'root_not_allowed'
+    ? 'There are no files here for you.'
+    : 'It could not be read.';
+  const up = isGone || error.status === 403
+    ? element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true,
+      'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots')
+    : null;
   screen.replaceChildren(unread(error, what, () => open()), ...(up ? [element('div', { class: 'row' }, up)] : []));
 }
 
@@ -137,8 +175,18 @@ function showPlace() {
   find('.lede').textContent = typeof root?.free_bytes === 'number' ? `${byteSize(root.free_bytes)} free` : '';
   replace(find('[data-roots]'), ...(known.roots ?? [{ id: at.root || WORK, read_only: false }]).map(rootLink));
   const parts = at.path ? at.path.split('/') : [];
-  const crumb = (text, path, isLast) => isLast ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text) : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${word(at.root, path)}`, 'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
-  const crumbs = parts.length === 0 ? [] : [crumb(at.root || WORK, '', false), ...parts.flatMap((part, n) => [element('span', { class: 'muted' }, '/'), crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)])];
+  const crumb = (text, path, isLast) =>
+    isLast
+      ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text)
+      : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${word(at.root, path)}`,
+        'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
+  const crumbs = parts.length === 0
+    ? []
+    : [crumb(at.root || WORK, '', false),
+      ...parts.flatMap((part,
+        n) => [element('span', { class: 'muted' }, '/'),
+        crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)]
+      )];
   replace(find('[data-crumbs]'), ...crumbs);
   replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
   showButtons(folder);
@@ -153,13 +201,15 @@ const isHere = place => place.root === at.root && place.folder === folderHere();
 const folderHere = () => known.found && known.found.entry.type !== 'directory' ? folderOf(at.path) : at.path;
 
 function rootLink({ id, read_only: isReadOnly }) {
-  return element('a', { href: pageOf(id, ''), 'data-go': true, 'data-key': `root-${id}`, 'data-cmd': `svc fs ls ${id}`, 'aria-current': id === (at.root || WORK) ? 'true' : null },
-    element('span', { class: 'mono' }, id), isReadOnly && element('span', { class: 'muted' }, icon('lock'), element('span', { class: 'vh' }, 'read-only')));
+  return element('a', { href: pageOf(id, ''), 'data-go': true, 'data-key': `root-${id}`, 'data-cmd': `svc fs ls ${id}`,
+    'aria-current': id === (at.root || WORK) ? 'true' : null }, element('span', { class: 'mono' }, id),
+    isReadOnly && element('span', { class: 'muted' }, icon('lock'), element('span', { class: 'vh' }, 'read-only')));
 }
 
 function mountedAt({ mounted_at: mounted, path }, folder) {
   const below = folder ? `/${readable(folder)}` : '';
-  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? spelledOut(path)}${below}`), mounted ? ' in your workspaces' : ' on the host'];
+  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? spelledOut(path)}${below}`),
+    mounted ? ' in your workspaces' : ' on the host'];
 }
 
 function showButtons(folder) {
@@ -170,19 +220,27 @@ function showButtons(folder) {
     setAttribute(button, 'aria-describedby', reason ? 'barred' : null);
   }
   const root = at.root || WORK;
-  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`, upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}` };
+  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`,
+    upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}` };
   for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
   setAttribute(find('[data-do=all]'), 'aria-disabled', isAway() ? 'true' : null);
 }
 
 // What can be done with those that are chosen.
 function buttonsFor(entries, place = placeNow()) {
-  const button = (kind, label, cmd, more = {}, name = null) => element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more, on: { click: () => act(kind, entries, place) } }, name && icon(name), label);
+  const button = (kind, label, cmd, more = {}, name = null) =>
+    element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more,
+      on: { click: () => act(kind, entries, place) } }, name && icon(name), label);
   const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
   const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';
-  return [button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(place.root, entry.path)}`), {}, 'download'),
-    button('move', 'Move', commands(entries, entry => `svc fs mv ${word(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
-    button('remove', 'Remove', commands(entries, entry => removal(place.root, entry)), { ...writes, class: 'btn sm danger' }, 'remove')];
+  return [
+    button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(place.root, entry.path)}`),
+      {}, 'download'),
+    button('move', 'Move',
+      commands(entries, entry => `svc fs mv ${word(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
+    button('remove', 'Remove', commands(entries, entry => removal(place.root, entry)), { ...writes,
+      class: 'btn sm danger' }, 'remove'),
+  ];
 }
 
 // ---- doing ----
@@ -195,7 +253,11 @@ async function loaded(part, use) {
   try {
     module = await PARTS[part]();
   } catch {
-    answer(refused({ code: 'not_loaded', message: 'a part of this page could not be loaded; reload the page', hint: '' }, { dismiss: () => answer(null) }));
+    answer(
+      refused({ code: 'not_loaded', message: 'a part of this page could not be loaded; reload the page', hint: '' }, {
+        dismiss: () => answer(null),
+      })
+    );
     return null;
   }
   return use(module);
@@ -208,23 +270,42 @@ async function act(kind, entries, place = placeNow()) {
 }
 
 async function actWith(deeds, kind, entries, place) {
-  if (kind === 'download' || kind === 'archive') { await fetchAll(deeds, entries, place); return; }
-  if (kind === 'remove') { if (await deeds.askToRemove(place.root, entries)) await removeAll(entries, place); return; }
-  const isDone = kind === 'folder' ? await deeds.askForFolder(place.root, place.folder)
-    : kind === 'rename' ? await deeds.askForName(place.root, entries[0]) : await deeds.askForPlace(place.root, place.folder, entries);
+  if (kind === 'download' || kind === 'archive') {
+    await fetchAll(deeds, entries, place);
+    return;
+  }
+  if (kind === 'remove') {
+    if (await deeds.askToRemove(place.root, entries)) await removeAll(entries, place);
+    return;
+  }
+  const isDone = kind === 'folder'
+    ? await deeds.askForFolder(place.root, place.folder)
+    : kind === 'rename'
+    ? await deeds.askForName(place.root, entries[0])
+    : await deeds.askForPlace(place.root, place.folder, entries);
   if (isDone) announce({ folder: 'Made', rename: 'Renamed', move: 'Moved' }[kind]);
   unchooseIn(place);
-  if (isDone && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path))); else refreshSoon();
+  if (isDone && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path)));
+  else refreshSoon();
 }
 
-const isFileOpen = (entries, { root }) => known.found?.entry.type !== 'directory' && root === at.root && entries[0]?.path === at.path;
-const unchooseIn = place => { if (isHere(place) && find('[data-folder]')) unchoose(); };
+const isFileOpen = (entries, { root }) =>
+  known.found?.entry.type !== 'directory' && root === at.root && entries[0]?.path === at.path;
+const unchooseIn = place => {
+  if (isHere(place) && find('[data-folder]')) unchoose();
+};
 
 async function fetchAll(deeds, entries, { root }) {
   for (const entry of entries) {
     try {
       const skipped = await deeds.download(root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
-      toast(skipped ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${skipped === 1 ? 'is' : 'are'} left out` : 'The download begins');
+      toast(
+        skipped
+          ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${
+            skipped === 1 ? 'is' : 'are'
+          } left out`
+          : 'The download begins'
+      );
     } catch (error) {
       if (error.status !== 401) answerRefusal(error, `${spelledOut(entry.name)} was not downloaded.`);
       return;
@@ -242,20 +323,29 @@ async function removeAll(entries, place) {
     }
     announce('Removed');
   } catch (error) {
-    if (error.status !== 401) answerRefusal(error, `${spelledOut(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
+    if (error.status !== 401)
+      answerRefusal(error,
+        `${spelledOut(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
   }
   unchooseIn(place);
-  if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });
+  if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path)));
+  else await open({ background: true });
 }
 
 // ---- uploads ----
 
 // `choose` gets the part that uploads, and gives what it shall send.
 async function take(choose) {
-  if (rootNow()?.read_only) { toast(barred()); return; }
+  if (rootNow()?.read_only) {
+    toast(barred());
+    return;
+  }
   const root = at.root, folder = folderHere();
   await loaded('uploads', async module => {
-    if (!desk) { ({ desk } = module); desk.onUploads(onUpload); }
+    if (!desk) {
+      ({ desk } = module);
+      desk.onUploads(onUpload);
+    }
     desk.uploads.limit = known.limits?.upload_max_bytes ?? Infinity;
     const found = await choose(desk);
     if (found.files.length + found.bare.length) desk.addUploads(root, folder, found);
@@ -265,17 +355,22 @@ async function take(choose) {
 
 // A file that is whole appears; of a folder, once it is the one that is shown.
 function onUpload(item) {
-  const isShown = item?.root === at.root && known.found && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
+  const isShown = item?.root === at.root && known.found
+    && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
   if (item?.state === 'done' && isShown) refreshSoon();
 }
 
 const DEEDS = {
   folder: () => act('folder', []),
-  all: () => act('archive', [{ name: folderHere() ? readable(folderHere()) : at.root, path: folderHere(), type: 'directory' }]),
+  all: () =>
+    act('archive', [{ name: folderHere() ? readable(folderHere()) : at.root, path: folderHere(), type: 'directory' }]),
   upload: () => find('#files').click(),
   tree: () => find('#tree').click(),
 };
-for (const button of findAll('[data-do]')) button.addEventListener('click', () => { if (!button.hasAttribute('aria-disabled') && !isAway()) DEEDS[button.dataset.do](); });
+for (const button of findAll('[data-do]'))
+  button.addEventListener('click', () => {
+    if (!button.hasAttribute('aria-disabled') && !isAway()) DEEDS[button.dataset.do]();
+  });
 for (const input of findAll('input#files, input#tree')) {
   input.addEventListener('change', () => {
     const files = [...input.files];
@@ -291,21 +386,28 @@ document.addEventListener('dragover', event => {
   if (!hasFiles(event)) return;
   event.preventDefault();
   event.dataTransfer.dropEffect = rootNow()?.read_only ? 'none' : 'copy';
-  find('[data-drop] b').textContent = barred() || `Drop into ${at.root}${folderHere() ? '/' : ''}${readable(folderHere())}`;
+  find('[data-drop] b').textContent = barred()
+    || `Drop into ${at.root}${folderHere() ? '/' : ''}${readable(folderHere())}`;
   find('[data-drop]').hidden = false;
 });
-document.addEventListener('dragleave', event => { if (!event.relatedTarget) find('[data-drop]').hidden = true; });
+document.addEventListener('dragleave', event => {
+  if (!event.relatedTarget) find('[data-drop]').hidden = true;
+});
 document.addEventListener('drop', event => {
   find('[data-drop]').hidden = true;
   if (!hasFiles(event)) return;
   event.preventDefault();
-  const entries = [...event.dataTransfer.items].map(item => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean); // gone after this event
+  const entries = [...event.dataTransfer.items].map(item => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(
+    Boolean
+  ); // gone after this event
   take(({ fromDrop }) => fromDrop(entries));
 });
 
 // ---- live ----
 
-onGap(() => { if (known.found) refreshSoon(); });
+onGap(() => {
+  if (known.found) refreshSoon();
+});
 onState(() => {
   if (!known.found) return;
   showPlace();

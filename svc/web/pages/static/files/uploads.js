@@ -3,7 +3,21 @@ import { ask } from '../frame/asking.js';
 import { bar, element, find, findAll, icon, keyOfFocus, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { folderOf, localWord, pageOf, placeOf, readable, word } from './paths.js';
-import { addUploads, cancelAll, cancelUpload, clearEnded, goOn, goOnNow, isUnderWay, onUploads, rateOf, replaceAll, skipAll, tryAgain, uploads } from './queue.js';
+import {
+  addUploads,
+  cancelAll,
+  cancelUpload,
+  clearEnded,
+  goOn,
+  goOnNow,
+  isUnderWay,
+  onUploads,
+  rateOf,
+  replaceAll,
+  skipAll,
+  tryAgain,
+  uploads,
+} from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
 import { byteSize, duration } from '../frame/words.js';
 import { spelledOut } from '../shared/unseen.js';
@@ -48,10 +62,14 @@ function draw() {
 }
 
 function panelParts() {
-  return [element('header', {}, element('h2', { id: 'up-h' }, 'Uploads'), element('span', { class: 'muted small num', 'data-up-count': true }), element('div', { class: 'actions' })),
+  return [
+    element('header', {}, element('h2', { id: 'up-h' }, 'Uploads'),
+      element('span', { class: 'muted small num', 'data-up-count': true }), element('div', { class: 'actions' })),
     element('div', { 'data-up-full': true, hidden: true, class: 'body' }),
-    element('table', { class: 'table dense mid fold', role: 'table', 'aria-label': 'Uploads' }, element('tbody', { role: 'rowgroup' })),
-    element('footer', { class: 'muted small', hidden: true })];
+    element('table', { class: 'table dense mid fold', role: 'table', 'aria-label': 'Uploads' },
+      element('tbody', { role: 'rowgroup' })),
+    element('footer', { class: 'muted small', hidden: true }),
+  ];
 }
 
 function keepFocus(body, next) {
@@ -61,15 +79,19 @@ function keepFocus(body, next) {
 }
 
 const many = state => uploads.items.filter(item => item.state === state).length;
-const plain = (label, act, key, more = {}) => element('button', { class: 'btn sm quiet', type: 'button', 'data-key': key, ...more, on: { click: act } }, label);
+const plain = (label, act, key, more = {}) =>
+  element('button', { class: 'btn sm quiet', type: 'button', 'data-key': key, ...more, on: { click: act } }, label);
 
 function drawHead() {
   const done = many('done'), ended = uploads.items.filter(item => !isUnderWay(item)).length;
-  find('[data-up-count]', panel()).textContent = `${done} of ${uploads.items.length} done${many('failed') ? `, ${many('failed')} failed` : ''}`;
+  find('[data-up-count]', panel()).textContent = `${done} of ${uploads.items.length} done${
+    many('failed') ? `, ${many('failed')} failed` : ''
+  }`;
   const buttons = [
     many('asking') > 1 && plain(`Replace all ${many('asking')}`, replaceAll, 'up-replace'),
     many('asking') > 1 && plain('Skip all', skipAll, 'up-skip'),
-    uploads.items.length - ended > 1 && plain('Cancel all', () => cancel(uploads.items.filter(isUnderWay), cancelAll), 'up-cancel'),
+    uploads.items.length - ended > 1
+    && plain('Cancel all', () => cancel(uploads.items.filter(isUnderWay), cancelAll), 'up-cancel'),
     ended > 0 && plain('Clear finished', clearEnded, 'up-clear'),
   ].filter(Boolean);
   const place = find('.actions', panel());
@@ -88,12 +110,22 @@ function drawFull() {
   if (place.dataset.says === says) return;
   place.dataset.says = says;
   place.hidden = !says;
-  if (!says) { place.replaceChildren(); return; }
-  place.replaceChildren(element('div', { class: 'notice warn', role: 'alert' }, icon('warning'), element('div', {},
-    element('p', {}, element('b', {}, 'There is no room left. '), `${spelledOut(uploads.full.message)}. Uploads wait; remove what is not needed here, or old images, and go on.`),
-    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', on: { click: goOn } }, 'Go on'),
-      element('a', { class: 'btn sm', href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
-    element('span', { class: 'code' }, uploads.full.code))));
+  if (!says) {
+    place.replaceChildren();
+    return;
+  }
+  place.replaceChildren(
+    element('div', { class: 'notice warn', role: 'alert' }, icon('warning'),
+      element('div', {},
+        element('p', {}, element('b', {}, 'There is no room left. '),
+          `${
+            spelledOut(uploads.full.message)
+          }. Uploads wait; remove what is not needed here, or old images, and go on.`),
+        element('div', { class: 'row' },
+          element('button', { class: 'btn sm', type: 'button', on: { click: goOn } }, 'Go on'),
+          element('a', { class: 'btn sm', href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
+        element('span', { class: 'code' }, uploads.full.code)))
+  );
 }
 
 // ---- a row ----
@@ -102,11 +134,17 @@ function rowOfUpload(item) {
   const here = placeOf(location), isHere = here.root === item.root && here.path === folderOf(item.path);
   const says = [item.state, item.why, item.error?.code, isAway(), isHere].join();
   const old = rows.get(item.id);
-  if (old?.says === says) { progressOf(item, old.row); return old.row; }
+  if (old?.says === says) {
+    progressOf(item, old.row);
+    return old.row;
+  }
   const row = element('tr', { role: 'row', class: 'plain', 'data-upload': item.id, 'data-state': item.state },
-    element('td', { role: 'cell', class: 'up-name' }, element('div', { class: 'stack' },
-      element('span', { class: 'mono small ref', title: readable(item.path) }, spelledOut(item.name)),
-      !isHere && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true, 'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` }, `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
+    element('td', { role: 'cell', class: 'up-name' },
+      element('div', { class: 'stack' },
+        element('span', { class: 'mono small ref', title: readable(item.path) }, spelledOut(item.name)), !isHere
+        && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
+          'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` },
+          `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', { role: 'cell' }, stateOf(item)),
     element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
   rows.set(item.id, { row, says });
@@ -117,10 +155,15 @@ function rowOfUpload(item) {
 const small = (kind, ...content) => element('span', { class: `small ref ${kind}` }, content);
 
 function stateOf(item) {
-  if (item.state === 'done') return element('span', { class: 'state ok small' }, `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
+  if (item.state === 'done')
+    return element('span', { class: 'state ok small' },
+      `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
   if (item.state === 'running') return element('div', { class: 'stack' }, bar(0, 'busy'), small('muted num'));
   if (item.state === 'asking') return small('is-warn', icon('warning'), ' a file of that name is there already');
-  if (item.state === 'failed') return small('is-danger', icon('warning'), ` ${spelledOut(item.error.message)} `, element('span', { class: 'muted mono tiny' }, [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
+  if (item.state === 'failed')
+    return small('is-danger', icon('warning'), ` ${spelledOut(item.error.message)} `,
+      element('span', { class: 'muted mono tiny' },
+        [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
   return small('muted num');
 }
 
@@ -139,38 +182,55 @@ function wordsOf(item) {
   if (item.state === 'waiting') return `waiting, ${byteSize(item.size)}`;
   if (item.state === 'broken') {
     const left = Math.max(0, Math.ceil((item.retryAt - Date.now()) / 1000));
-    const when = item.why === 'signed out' ? 'once you have signed in' : left > 0 ? `in ${left} s` : 'as soon as it can';
+    const when = item.why === 'signed out'
+      ? 'once you have signed in'
+      : left > 0
+      ? `in ${left} s`
+      : 'as soon as it can';
     return `${BROKEN[item.why] ?? spelledOut(item.why)}; it begins again from the start ${when}`;
   }
   const rate = rateOf(item);
   if (item.sent >= item.size) return `${byteSize(item.size)} sent, being written to the disk`;
-  return [`${byteSize(item.sent)} of ${byteSize(item.size)}`, rate > 0 && `${byteSize(rate)}/s`, rate > 0 && `${duration((item.size - item.sent) / rate)} left`].filter(Boolean).join(', ');
+  return [`${byteSize(item.sent)} of ${byteSize(item.size)}`, rate > 0 && `${byteSize(rate)}/s`,
+    rate > 0 && `${duration((item.size - item.sent) / rate)} left`].filter(Boolean).join(', ');
 }
 
 function buttonsOf(item) {
   const to = word(item.root, item.path), from = localWord(item.name);
-  const button = (label, act, more = {}, kind = '') => element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${spelledOut(item.name)}`, 'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
+  const button = (label, act, more = {}, kind = '') =>
+    element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${spelledOut(item.name)}`,
+      'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
   if (item.state === 'done') return [];
   if (item.state === 'asking') {
-    return [button('Replace', () => tryAgain(item, { force: true }), { 'data-cmd': `svc fs upload ${from} ${to} --force` }), button('Skip', () => cancelUpload(item), {}, 'quiet')];
+    return [
+      button('Replace', () => tryAgain(item, { force: true }), { 'data-cmd': `svc fs upload ${from} ${to} --force` }),
+      button('Skip', () => cancelUpload(item), {}, 'quiet'),
+    ];
   }
   if (item.state === 'failed') {
-    return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }), button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
+    return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }),
+      button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
   }
-  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow), button('Cancel', () => cancel([item], cancelUpload))];
+  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow),
+    button('Cancel', () => cancel([item], cancelUpload))];
 }
 
 // What has been sent of them is lost.
 async function cancel(items, end) {
   const begun = items.filter(item => item.sent > 0), [first] = begun;
   const what = begun.length === 1 ? `the upload of ${spelledOut(first.name)}` : `${begun.length} uploads`;
-  if (begun.length && !await ask({ title: `Cancel ${what}?`, words: [`What was sent is lost: ${byteSize(begun.reduce((sum, item) => sum + item.sent, 0))}.`], deed: begun.length === 1 ? 'Cancel the upload' : 'Cancel them', keep: begun.length === 1 ? 'Let it go on' : 'Let them go on' })) return;
+  if (begun.length
+    && !await ask({ title: `Cancel ${what}?`,
+      words: [`What was sent is lost: ${byteSize(begun.reduce((sum, item) => sum + item.sent, 0))}.`],
+      deed: begun.length === 1 ? 'Cancel the upload' : 'Cancel them',
+      keep: begun.length === 1 ? 'Let it go on' : 'Let them go on' })) return;
   end(...items);
 }
 
 // Said once, when none is under way any more.
 function sayWhenDone() {
   const isBusy = uploads.items.some(isUnderWay);
-  if (wasUnderWay && !isBusy && uploads.items.length) find('[data-said]').textContent = `Uploads: ${find('[data-up-count]', panel()).textContent}`;
+  if (wasUnderWay && !isBusy && uploads.items.length)
+    find('[data-said]').textContent = `Uploads: ${find('[data-up-count]', panel()).textContent}`;
   wasUnderWay = isBusy;
 }

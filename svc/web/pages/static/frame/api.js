@@ -4,9 +4,15 @@ import { byName } from './words.js';
 const KEY = 'svc.session'; // the secret half of the session that scripts may read; the other is a cookie
 
 export const session = {
-  get secret() { return localStorage.getItem(KEY); },
-  begin(secret) { localStorage.setItem(KEY, secret); },
-  end() { localStorage.removeItem(KEY); },
+  get secret() {
+    return localStorage.getItem(KEY);
+  },
+  begin(secret) {
+    localStorage.setItem(KEY, secret);
+  },
+  end() {
+    localStorage.removeItem(KEY);
+  },
 };
 
 // What the API refuses: its own message, hint and action.
@@ -34,7 +40,8 @@ export class Refusal extends Error {
 export class Unreachable extends Error {
   constructor() {
     super('The service does not answer.');
-    Object.assign(this, { code: 'unreachable', hint: '', action: null, fields: [], retryable: true, request_id: '', retryAfter: 4 });
+    Object.assign(this, { code: 'unreachable', hint: '', action: null, fields: [], retryable: true, request_id: '',
+      retryAfter: 4 });
   }
 }
 
@@ -74,7 +81,12 @@ export async function send(method, path, { body, ifMatch, background = false, si
   let response;
   try {
     response = await fetch(path, {
-      method, headers, signal, cache: 'no-store', redirect: 'error', credentials: 'same-origin',
+      method,
+      headers,
+      signal,
+      cache: 'no-store',
+      redirect: 'error',
+      credentials: 'same-origin',
       body: isFile ? body : hasBody ? JSON.stringify(body) : undefined,
     });
   } catch (error) {
@@ -135,8 +147,9 @@ export function refusal(status, text, retryAfter, url, secret) {
  * @param {{[I in keyof T]: Promise<T[I]>}} requests
  * @returns {Promise<{[I in keyof T]: {value?: T[I], error?: any}}>}
  */
-export const outcomes = requests =>
-  /** @type {any} */ (Promise.all(requests.map(request => request.then(value => ({ value }), error => ({ error })))));
+export const outcomes = requests => /** @type {any} */ (Promise.all(
+  requests.map(request => request.then(value => ({ value }), error => ({ error })))
+));
 
 /**
  * All items of a list, page after page.

@@ -1,4 +1,5 @@
-// What the person has chosen for this browser: colours and single keys. Kept in the origin's storage; other tabs follow.
+// What the person has chosen for this browser: colours and single keys. Kept in the origin's storage; other tabs
+// follow.
 
 const choosers = [];
 export const onChoice = listener => choosers.push(listener); // colours or keys have changed, here or in another tab
@@ -26,5 +27,5 @@ function wear(name) {
 
 window.addEventListener('storage', event => {
   if (event.key === 'svc.theme') wear(event.newValue);
-  else if (event.key === 'svc.keys') for (const listener of choosers) listener();
+  else if (event.key === 'svc.keys') { for (const listener of choosers) listener(); }
 });

@@ -59,13 +59,15 @@ export function icon(name) {
 // A bar of so many percent, whose widths are attributes of SVG: the policy allows no styles.
 export function bar(percent, kind = '') {
   const width = `${Math.max(0, Math.min(100, percent))}%`;
-  return drawn('svg', { class: 'bar', 'aria-hidden': 'true' }, drawn('rect', { class: kind, x: '0%', width, height: '100%' }));
+  return drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
+    drawn('rect', { class: kind, x: '0%', width, height: '100%' }));
 }
 
 // A command and the button that copies it.
 export function command(text) {
   return element('div', { class: 'cmd' }, element('code', {}, text),
-    element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
+    element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
+      icon('copy')));
 }
 
 // The data-key of the control in a place that has the focus, or null.

@@ -52,7 +52,10 @@ channel.addEventListener('message', ({ data: { kind, value } }) => {
 // Begin, or begin anew with another session; every tab calls it. Whoever leads goes on until the tab is closed.
 export function follow() {
   channel.postMessage({ kind: 'hello' });
-  if (isFollowing) { wakeUp(); return; } // a new session: on with the one stream
+  if (isFollowing) {
+    wakeUp();
+    return;
+  } // a new session: on with the one stream
   isFollowing = true;
   navigator.locks.request('svc.events', async () => {
     leads = true;
@@ -76,7 +79,9 @@ export function again() {
   }
 }
 
-export function stateOfStream() { return state; }
+export function stateOfStream() {
+  return state;
+}
 
 // Read until it breaks; then wait until the service answers again.
 async function readOn() {
@@ -113,7 +118,10 @@ async function answers() {
 function pause(seconds) {
   return new Promise(resolve => {
     const timer = setTimeout(() => resolve(false), seconds * 1000);
-    wakeUp = () => { clearTimeout(timer); resolve(true); };
+    wakeUp = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
   });
 }
 
@@ -121,16 +129,22 @@ async function readStream() {
   reading = new AbortController();
   isRefused = false;
   heardAt = Date.now();
-  const watch = setInterval(() => { if (Date.now() - heardAt > SILENCE_MS) reading.abort(); }, 5000);
+  const watch = setInterval(() => {
+    if (Date.now() - heardAt > SILENCE_MS) reading.abort();
+  }, 5000);
   try {
     const response = await send('GET', '/api/events', {
-      background: true, signal: reading.signal, accept: { type: 'text/event-stream', after: lastId },
+      background: true,
+      signal: reading.signal,
+      accept: { type: 'text/event-stream', after: lastId },
     });
     const hadBroken = state.name !== 'live' && state.name !== 'connecting';
     tries = 0;
     share('state', { name: 'live' });
     if (!lastId || hadBroken) share('gap', {}); // what happened between the first reading and now
-    await readEvents(response, { take: dispatch, heard: () => { heardAt = Date.now(); } });
+    await readEvents(response, { take: dispatch, heard: () => {
+      heardAt = Date.now();
+    } });
   } finally {
     clearInterval(watch);
     reading = null;
@@ -142,6 +156,9 @@ function dispatch({ name, data, id }) {
   if (!data) return; // a comment
   if (name === 'restarting') share('state', { name: 'restarting', nextAt: Date.now() + 1000 });
   else if (name === 'gap') share('gap', JSON.parse(data));
-  else if (name === 'error') { isRefused = true; reading.abort(); } // the next try says why
+  else if (name === 'error') {
+    isRefused = true;
+    reading.abort();
+  } // the next try says why
   else share('event', JSON.parse(data));
 }

@@ -20,7 +20,9 @@ const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().
 export const isAway = () => AWAY.includes(stateOfStream().name);
 
 // What is shown was true at this moment.
-export function isRead() { readAt = new Date(); }
+export function isRead() {
+  readAt = new Date();
+}
 
 export const isNotice = error => error instanceof Refusal;
 
@@ -38,14 +40,18 @@ export async function startFrame({ refresh, later }) {
   askByPart(later.meant);
   signingIn = later.signIn;
   if (!session.secret) return leave();
-  onSignedOut(error => { if (!isRenewing) (user ? showSignedOut(error, refresh) : leave()); });
+  onSignedOut(error => {
+    if (!isRenewing) user ? showSignedOut(error, refresh) : leave();
+  });
   onUnreachable(() => showBanner(stateOfStream()));
   onState(state => showBanner(state));
   watchPerson(refresh);
   const found = await readSession();
   beginAfter(found.events_after);
   fillUser(found);
-  setInterval(() => { if (!document.hidden) refreshTimes(); }, 15_000);
+  setInterval(() => {
+    if (!document.hidden) refreshTimes();
+  }, 15_000);
   return found;
 }
 
@@ -61,9 +67,13 @@ async function readSession() {
     try {
       return await call('GET', '/api/auth/session');
     } catch (error) {
-      if (error.status === 401 && session.secret && session.secret !== secret) continue; // another tab has begun a new one
+      // another tab has begun a new one
+      if (error.status === 401 && session.secret && session.secret !== secret) continue;
       if (error.status === 401) await new Promise(() => {});
-      if (error.status === 403) { showRefused(error); await new Promise(() => {}); }
+      if (error.status === 403) {
+        showRefused(error);
+        await new Promise(() => {});
+      }
       showBanner({ name: 'away', nextAt: Date.now() + 4000 });
       await new Promise(resolve => setTimeout(resolve, 4000));
       find('.banner')?.remove();
@@ -75,7 +85,8 @@ async function readSession() {
 function showRefused(error) {
   const main = find('#main');
   for (const node of rowsIn(main)) node.hidden = true;
-  main.prepend(element('div', { class: 'head' }, element('h1', {}, document.title.split(' · ')[0])), refused(error, { what: 'This account cannot be used.' }));
+  main.prepend(element('div', { class: 'head' }, element('h1', {}, document.title.split(' · ')[0])),
+    refused(error, { what: 'This account cannot be used.' }));
 }
 
 function leave() {
@@ -93,7 +104,8 @@ function fillUser({ user: found, attention }) {
   for (const node of findAll('[data-admin]')) node.hidden = !user.superuser;
   showExpiring(attention.tokens_expiring);
   if (!user.superuser) return;
-  badge('admin-templates', attention.reviews_waiting, number => `${number === 1 ? 'template waits' : 'templates wait'} for a review`);
+  badge('admin-templates', attention.reviews_waiting,
+    number => `${number === 1 ? 'template waits' : 'templates wait'} for a review`);
   badge('admin-gpus', attention.gpus_lost, number => `running ${number === 1 ? 'workspace' : 'workspaces'} lost a GPU`);
 }
 
@@ -115,7 +127,11 @@ function badge(place, number, wordsFor) {
   const words = ` ${wordsFor(number)}`;
   for (const node of findAll(`[data-place="${place}"]`)) {
     find('.count', node)?.remove();
-    if (number) node.append(element('span', { class: 'count warn', title: `${number}${words}` }, String(number), element('span', { class: 'vh' }, words)));
+    if (number)
+      node.append(
+        element('span', { class: 'count warn', title: `${number}${words}` }, String(number),
+          element('span', { class: 'vh' }, words))
+      );
   }
 }
 
@@ -137,15 +153,18 @@ async function showSignedOut(error, refresh) {
   session.end();
   const part = await signingIn().catch(leave);
   if (session.secret || find('#signed-out')) return;
-  part.askToSignIn({ name: user.name, words: error ? 'Your session has ended.' : 'You signed out in another tab.', done: login => {
-    if (login.user.name === user.name) goOn(refresh); else location.reload();
-  } });
+  part.askToSignIn({ name: user.name, words: error ? 'Your session has ended.' : 'You signed out in another tab.',
+    done: login => {
+      if (login.user.name === user.name) goOn(refresh);
+      else location.reload();
+    } });
 }
 
 // Another tab has begun a session: this one goes on with it, if it is the same person's.
 async function signedInElsewhere(refresh) {
   const found = await call('GET', '/api/auth/session', { background: true }).catch(() => null);
-  if (found && found.user.name === user?.name) goOn(refresh); else location.reload();
+  if (found && found.user.name === user?.name) goOn(refresh);
+  else location.reload();
 }
 
 function goOn(refresh) {
@@ -202,10 +221,15 @@ function showBanner(state) {
   }
   banner.className = restarts ? 'banner' : 'banner warn';
   const next = element('span', { class: 'push num', 'aria-hidden': 'true' });
-  const words = restarts ? 'Workspaces run on; buttons work again in a moment.' : 'Workspaces run on without it; buttons work again when it answers.';
+  const words = restarts
+    ? 'Workspaces run on; buttons work again in a moment.'
+    : 'Workspaces run on without it; buttons work again when it answers.';
   banner.replaceChildren(
-    element('span', { class: `state ${restarts ? 'busy' : 'warn'}` }, restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
-    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${words}`), next);
+    element('span', { class: `state ${restarts ? 'busy' : 'warn'}` },
+      restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
+    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${words}`),
+    next
+  );
   const tick = () => {
     const left = Math.ceil(((state.nextAt ?? 0) - Date.now()) / 1000);
     next.textContent = left > 0 ? `trying again in ${left} s` : 'trying again';

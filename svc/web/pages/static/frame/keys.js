@@ -17,11 +17,14 @@ export function startKeys(loadPalette) {
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'k') {
       event.preventDefault();
       openPalette();
-    } else if (!event.ctrlKey && !event.metaKey && !event.altKey && hasSingleKeys() && !find('dialog[open]') && !isField(event.target)) {
+    } else if (!event.ctrlKey && !event.metaKey && !event.altKey && hasSingleKeys() && !find('dialog[open]')
+      && !isField(event.target)) {
       press(event);
     }
   });
-  document.addEventListener('click', event => { if (closestTo(event, '[data-palette]')) openPalette(); });
+  document.addEventListener('click', event => {
+    if (closestTo(event, '[data-palette]')) openPalette();
+  });
 }
 
 const isField = node => node.matches?.('input, textarea, select, [contenteditable]');

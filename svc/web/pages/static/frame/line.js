@@ -10,7 +10,9 @@ export function startLine() {
   setLine(line.textContent);
   for (const name of ['mouseover', 'focusin']) document.addEventListener(name, preview);
   document.addEventListener('mouseleave', preview);
-  document.addEventListener('focusout', () => { if (line.parentElement.hasAttribute('data-preview')) show(''); });
+  document.addEventListener('focusout', () => {
+    if (line.parentElement.hasAttribute('data-preview')) show('');
+  });
 }
 
 // What this screen is: it follows filters and forms.

@@ -8,22 +8,28 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
   const { action, hint } = error;
   const hasAction = action && act;
   const buttons = [
-    hasAction && element('button', { class: 'btn sm primary', type: 'button', 'data-cmd': hint || null, 'data-key': 'act', on: { click: () => ifMeant(action, act) } }, action.label),
-    retry && element('button', { class: 'btn sm', type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
+    hasAction
+    && element('button', { class: 'btn sm primary', type: 'button', 'data-cmd': hint || null, 'data-key': 'act',
+      on: { click: () => ifMeant(action, act) } }, action.label),
+    retry
+    && element('button', { class: 'btn sm', type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
     retry && element('span', { class: 'muted small num', 'data-countdown': true }),
-    dismiss && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
+    dismiss
+    && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'dismiss', on: { click: dismiss } },
+      'Dismiss'),
   ].filter(Boolean);
-  return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1', 'data-code': error.code }, icon('warning'),
-    element('div', {},
-      element('p', {}, what && element('b', {}, what), what && ' ', sentence(error.message, what)),
-      buttons.length > 0 && element('div', { class: 'row' }, buttons),
-      ...hintOf(hint),
+  return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1',
+    'data-code': error.code }, icon('warning'),
+    element('div', {}, element('p', {}, what && element('b', {}, what), what && ' ', sentence(error.message, what)),
+      buttons.length > 0 && element('div', { class: 'row' }, buttons), ...hintOf(hint),
       element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
 let askingPart = null; // loads what asks
 
-export function askByPart(load) { askingPart = load; }
+export function askByPart(load) {
+  askingPart = load;
+}
 
 // Do what the button of a refusal says; what ends something is asked about first.
 export async function ifMeant(action, act) {
@@ -46,7 +52,10 @@ export function sentence(text, said = '') {
 
 // Why something could not be read; where it may come, it is asked for again by itself, as long as this is shown.
 export function unread(error, what, retry) {
-  const again = () => { clearInterval(timer); retry(); };
+  const again = () => {
+    clearInterval(timer);
+    retry();
+  };
   const notice = refused(error, { what, retry: error.retryable ? again : null, answers: false });
   const counter = find('[data-countdown]', notice), seconds = error.retryAfter ?? 4, end = Date.now() + seconds * 1000;
   const timer = counter && setInterval(() => {
@@ -65,13 +74,21 @@ export function answer(notice) {
   if (!box) return;
   box.replaceChildren(...(notice ? [notice] : []));
   box.hidden = notice === null;
-  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
+  if (notice) {
+    notice.focus();
+    notice.scrollIntoView({ block: 'nearest' });
+  }
 }
 
 // The service answers again: that it did not is no news any more, and what is shown is read anew.
-onState(({ name }) => { if (name === 'live' && find('[data-answer] > [data-code=unreachable]')) answer(null); });
+onState(({ name }) => {
+  if (name === 'live' && find('[data-answer] > [data-code=unreachable]')) answer(null);
+});
 
 // The same for a refusal, which can be put away; `act` does what its own button says.
-export const answerRefusal = (error, what, act = null) => answer(refused(error, { what, act, dismiss: () => answer(null) }));
+export const answerRefusal = (error, what, act = null) =>
+  answer(refused(error, { what, act, dismiss: () => answer(null) }));
 
-export function announce(text) { find('[data-said]').textContent = text; }
+export function announce(text) {
+  find('[data-said]').textContent = text;
+}

@@ -13,14 +13,21 @@ export function delayed(call, ms = 100) {
 export function oneAtATime(read) {
   let reading = null, isWanted = false;
   return async () => {
-    if (reading) { isWanted = true; return reading; }
+    if (reading) {
+      isWanted = true;
+      return reading;
+    }
     reading = (async () => {
       do {
         isWanted = false;
         await read();
       } while (isWanted);
     })();
-    try { await reading; } finally { reading = null; }
+    try {
+      await reading;
+    } finally {
+      reading = null;
+    }
     return null;
   };
 }

@@ -18,7 +18,8 @@ function dayOf(date) {
   const midnight = new Date().setHours(0, 0, 0, 0), year = new Date().getFullYear();
   if (date >= midnight && date < midnight + DAY * 1000) return 'today';
   if (date < midnight && date >= new Date(midnight - DAY * 500).setHours(0, 0, 0, 0)) return 'yesterday';
-  return date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', ...(date.getFullYear() !== year && { year: 'numeric' }) });
+  return date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short',
+    ...(date.getFullYear() !== year && { year: 'numeric' }) });
 }
 
 // What is to come in days is rounded up, as the command line does: within seven days is never "in 8 d".
@@ -69,7 +70,10 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export function byteSize(bytes) {
   let unit = 0, value = bytes;
-  while (value >= 1024 && unit < UNITS.length - 1) { value /= 1024; unit += 1; }
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
   return `${unit === 0 || value >= 100 ? Math.round(value) : amount(Math.round(value * 10) / 10)} ${UNITS[unit]}`;
 }
 
@@ -80,9 +84,13 @@ export function counted(number, one, many = `${one}s`) {
 // The order of names, for sort: base-2 before base-10.
 export const byName = new Intl.Collator('en', { numeric: true }).compare;
 
-// A word of a command: quoted where a shell would take it apart; what is not seen by its bytes, as svc itself writes it.
+// A word of a command: quoted where a shell would take it apart; what is not seen by its bytes, as svc itself writes
+// it.
 export function quoted(word) {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
   if (!/[^\P{C}\n\t]|[\u2028\u2029]/u.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  return `$'${word.replace(/[\p{C}\u2028\u2029'\\]/gu, char => Array.from(new TextEncoder().encode(char), byte => `\\x${byte.toString(16).padStart(2, '0')}`).join(''))}'`;
+  return `$'${
+    word.replace(/[\p{C}\u2028\u2029'\\]/gu, char =>
+      Array.from(new TextEncoder().encode(char), byte => `\\x${byte.toString(16).padStart(2, '0')}`).join(''))
+  }'`;
 }

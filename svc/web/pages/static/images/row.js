@@ -5,27 +5,37 @@ import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
-const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying', creating: 'Creating its workspace' };
+const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying',
+  creating: 'Creating its workspace' };
 export const gib = sizeWords;
 export const nameOfImage = ({ names, image_id: id }) => names[0] ?? id.slice(0, SHORT_ID);
 const isBuilt = ref => ref.startsWith('localhost/svc/');
 export const verbOf = ref => isBuilt(ref) ? 'build' : 'pull';
 
 // The command that removes it: a template's by its template, any other by its name.
-export const removalOf = ({ stored, words }) => stored.templates.length
-  ? { line: `svc image delete ${quoted(words[0])} --yes`, path: `/api/templates/${encodeURIComponent(stored.templates[0].id)}/image` }
-  : { line: `svc image remove ${quoted(nameOfImage(stored))} --yes`, path: `/api/images/${encodeURIComponent(stored.image_id)}` };
+export const removalOf = ({ stored, words }) =>
+  stored.templates.length
+    ? { line: `svc image delete ${quoted(words[0])} --yes`,
+      path: `/api/templates/${encodeURIComponent(stored.templates[0].id)}/image` }
+    : { line: `svc image remove ${quoted(nameOfImage(stored))} --yes`,
+      path: `/api/images/${encodeURIComponent(stored.image_id)}` };
 
 // `entry`: {id, words: what its templates are called, ref, stored or null, image or null}.
 export function imageRow(entry, context) {
   const { words, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ') || (stored?.left_by_build ? 'left by a build' : stored?.names.length === 0 ? 'of an earlier build or pull' : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ')
+      || (stored?.left_by_build
+        ? 'left by a build'
+        : stored?.names.length === 0
+        ? 'of an earlier build or pull'
+        : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
       ...(stored?.names.slice(1) ?? []).map(other => element('span', { class: 'muted small mono ref' }, other)))),
-    cell('State', '', ...stateOfImage(entry)),
-    cell('Needed by', 'small mono ref', needed.join(', ') || (stored?.containers ? `${stored.containers} container${stored.containers === 1 ? '' : 's'}` : '')),
-    cell('Size', 'r', stored ? gib(stored.size_bytes) : ''), cell('Own layers', 'r', stored ? gib(stored.unique_bytes) : ''),
+    cell('State', '', ...stateOfImage(entry)), cell('Needed by', 'small mono ref', needed.join(', ')
+      || (stored?.containers ? `${stored.containers} container${stored.containers === 1 ? '' : 's'}` : '')),
+    cell('Size', 'r', stored ? gib(stored.size_bytes) : ''),
+    cell('Own layers', 'r', stored ? gib(stored.unique_bytes) : ''),
     cell('Shared', 'r muted', stored?.shared_bytes ? gib(stored.shared_bytes) : ''),
     cell('Frees', 'r is-warn', stored?.reclaimable_bytes ? gib(stored.reclaimable_bytes) : ''),
     cell(null, 'c-act', element('div', { class: 'row' }, ...deeds(entry, context))));
@@ -34,7 +44,8 @@ export function imageRow(entry, context) {
 function stateOfImage({ stored, image, isBarred }) {
   if (image?.operation) return [state('busy', PHASES[image.operation.phase] ?? 'Waiting')];
   if (stored) return [stored.unused ? state('stopped', 'Unused') : state('ok', 'Ready')];
-  if (image.status === 'failed') return [state('failed', 'Failed'), element('div', { class: 'small is-danger ref' }, image.error ?? '')];
+  if (image.status === 'failed')
+    return [state('failed', 'Failed'), element('div', { class: 'small is-danger ref' }, image.error ?? '')];
   return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
 }
 
@@ -44,10 +55,15 @@ function deeds(entry, { isAway, busy, press }) {
   const isOff = isAway || busy === entry.id;
   if (!stored) {
     const verb = verbOf(ref), label = verb === 'build' ? 'Build' : 'Pull';
-    return [rowButton('get', label, name, `svc image ${verb} ${quoted(words[0])} --wait`, { isAway: isOff, kind: '', press: () => press('get', entry) })];
+    return [
+      rowButton('get', label, name, `svc image ${verb} ${quoted(words[0])} --wait`, { isAway: isOff, kind: '',
+        press: () => press('get', entry) }),
+    ];
   }
   if (stored.used_by.length || stored.containers) return [];
-  return [rowButton('remove', 'Remove', name, removalOf(entry).line, { isAway: isOff, press: () => press('remove', entry) })];
+  return [
+    rowButton('remove', 'Remove', name, removalOf(entry).line, { isAway: isOff, press: () => press('remove', entry) }),
+  ];
 }
 
 // ---- under way ----
@@ -57,19 +73,30 @@ export function operationRow(operation, { isAway, busy, press }) {
   const { id, kind, subject, template } = operation, name = template?.name ?? subject.name;
   const isOff = isAway || busy === id;
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, name), kind !== 'setup' && element('span', { class: 'muted small mono ref' }, subject.name))),
+    cell(null, '',
+      element('div', { class: 'stack' }, element('span', { class: 'name ref' }, name),
+        kind !== 'setup' && element('span', { class: 'muted small mono ref' }, subject.name))),
     cell('State', '', element('div', { class: 'stack' }, ...progressOf(operation))),
-    cell(null, 'muted small', ...(kind === 'setup' ? ['for ', element('a', { class: 'mono ref', href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${quoted(id)}`, 'data-key': 'for' }, subject.name)] : [])),
-    cell(null, 'c-act', element('div', { class: 'row' },
-      kind === 'build' && template && element('a', { class: 'btn sm quiet', href: `/templates/${encodeURIComponent(template.id)}`, 'aria-label': `Log of the build of ${name}`, 'data-cmd': `svc operation log ${quoted(id)}`, 'data-key': 'log' }, 'Log'),
-      rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isAway: isOff, kind: '', press: () => press('cancel', operation) }))));
+    cell(null, 'muted small', ...(kind === 'setup'
+      ? ['for ',
+        element('a', { class: 'mono ref', href: `/new?setup=${encodeURIComponent(id)}`,
+          'data-cmd': `svc operation watch ${quoted(id)}`, 'data-key': 'for' }, subject.name)]
+      : [])), cell(null, 'c-act', element('div', { class: 'row' }, kind === 'build' && template
+        && element('a', { class: 'btn sm quiet', href: `/templates/${encodeURIComponent(template.id)}`,
+          'aria-label': `Log of the build of ${name}`, 'data-cmd': `svc operation log ${quoted(id)}`,
+          'data-key': 'log' }, 'Log'),
+        rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isAway: isOff, kind: '',
+          press: () => press('cancel', operation) }))));
 }
 
 function progressOf({ status, phase, progress }) {
   const { current = 0, total, unit, rate, seconds_left: left, text } = progress ?? {};
   const words = state('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
   if (!total) return [words, text && element('span', { class: 'muted small ref' }, text)];
-  const more = unit === 'bytes' ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${left ? `, about ${duration(left)} left` : ''}`
+  const more = unit === 'bytes'
+    ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
+      left ? `, about ${duration(left)} left` : ''
+    }`
     : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
   return [words, bar(current / total * 100, 'busy'), element('span', { class: 'muted small num ref' }, more)];
 }

@@ -1,4 +1,5 @@
-// The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs it.
+// The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs
+// it.
 import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, replace } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
@@ -13,7 +14,8 @@ import { showRows } from '../shared/rows.js';
 import { bonesOf, tableOf } from '../shared/tables.js';
 import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
-const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'], ['']];
+const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'],
+  ['']];
 const known = { overview: null, images: [], operations: [], barred: new Set() };
 const shown = { order: [], pieces: 1 };
 let busy = '';
@@ -22,9 +24,16 @@ let busy = '';
 
 async function read(options) {
   const [overview, images, operations, templates] = await Promise.all([
-    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options), all('/api/templates', options).catch(() => []),
+    call('GET', '/api/images/overview', options),
+    all('/api/images', options),
+    all('/api/operations?status=queued,running', options),
+    all('/api/templates', options).catch(() => []),
   ]);
-  const barred = new Set(templates.filter(template => template.findings.some(({ code }) => code === 'registry_not_allowed')).map(({ id }) => id));
+  const barred = new Set(
+    templates.filter(template => template.findings.some(({ code }) => code === 'registry_not_allowed')).map(({ id }) =>
+      id
+    )
+  );
   Object.assign(known, { overview, images, operations, barred });
 }
 
@@ -44,12 +53,14 @@ function entries() {
     const ids = new Set(one.templates.map(template => template.id));
     for (const id of ids) stored.add(id);
     const image = known.images.find(other => ids.has(other.template?.id)) ?? null;
-    found.set(one.image_id, { id: one.image_id, words: wordsOf(one.templates), ref: nameOfImage(one), stored: one, image });
+    found.set(one.image_id, { id: one.image_id, words: wordsOf(one.templates), ref: nameOfImage(one), stored: one,
+      image });
   }
   for (const image of known.images) {
     if (!image.template || stored.has(image.template.id) || image.status === 'ready') continue;
     const id = `${image.template.id} ${image.ref}`;
-    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image, isBarred: known.barred.has(image.template.id) });
+    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image,
+      isBarred: known.barred.has(image.template.id) });
   }
   return found;
 }
@@ -63,7 +74,9 @@ function rank({ stored, image }) {
 // Rows keep the place that they had; what is new comes last.
 function inPlace(found) {
   const fresh = [...found.values()].filter(entry => !shown.order.includes(entry.id));
-  fresh.sort((a, b) => rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || byName(a.ref, b.ref));
+  fresh.sort((a, b) =>
+    rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || byName(a.ref, b.ref)
+  );
   shown.order = [...shown.order.filter(id => found.has(id)), ...fresh.map(entry => entry.id)];
   return shown.order.map(id => found.get(id));
 }
@@ -84,10 +97,13 @@ function frameOfList() {
   return [
     element('div', { 'data-answer': true, hidden: true }),
     element('div', { 'data-disk': true }),
-    element('section', { class: 'panel', 'aria-labelledby': 'un-h', 'data-under': true, hidden: true }, element('header', {}, element('h2', { id: 'un-h' }, 'Under way')), under),
-    element('section', { class: 'panel', 'aria-label': 'Images', 'data-list': true }, tableOf('Images', HEADS, { kind: '' }), element('footer', { 'data-more': true, hidden: true })),
+    element('section', { class: 'panel', 'aria-labelledby': 'un-h', 'data-under': true, hidden: true },
+      element('header', {}, element('h2', { id: 'un-h' }, 'Under way')), under),
+    element('section', { class: 'panel', 'aria-label': 'Images', 'data-list': true },
+      tableOf('Images', HEADS, { kind: '' }), element('footer', { 'data-more': true, hidden: true })),
     element('section', { class: 'empty dash', 'data-none': true, hidden: true }, element('h2', {}, 'No image yet'),
-      element('p', {}, 'An image is pulled or built once, into your own store, when a workspace needs it first.'), command('svc template list')),
+      element('p', {}, 'An image is pulled or built once, into your own store, when a workspace needs it first.'),
+      command('svc template list')),
   ];
 }
 
@@ -98,20 +114,38 @@ function disk() {
   const left = quota === null ? free : Math.max(0, quota - total);
   return element('section', { class: 'panel', 'aria-labelledby': 'disk-h' },
     element('header', {}, element('h2', { id: 'disk-h' }, 'Disk'),
-      element('span', { class: 'muted small num' }, quota === null ? `${gib(total)} of images; ${gib(free)} free` : `${sizeOfWords(total, quota)} that your images may take; ${gib(free)} free`)),
+      element('span', { class: 'muted small num' }, quota === null
+        ? `${gib(total)} of images; ${gib(free)} free`
+        : `${sizeOfWords(total, quota)} that your images may take; ${gib(free)} free`)),
     element('div', { class: 'body stack-2' },
-      drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(needed), height: '100%' }), drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
-      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''), sample('warn', 'unused, at least ', gib(unused), ''),
+      drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' },
+        drawn('rect', { x: '0', width: share(needed), height: '100%' }),
+        drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
+      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''),
+        sample('warn', 'unused, at least ', gib(unused), ''),
         sample('soft', quota === null ? 'free ' : 'your quota ', gib(left), quota === null ? '' : ' left'))));
 }
 
-const sample = (kind, before, amount, after) => element('span', { class: `sw ${kind}` }, element('span', {}, before, element('b', { class: 'num' }, amount), after));
+const sample = (kind, before, amount, after) =>
+  element('span', { class: `sw ${kind}` }, element('span', {}, before, element('b', { class: 'num' }, amount), after));
 
 function showHead() {
   const spare = known.overview.items.filter(item => item.unused);
-  const why = spare.length || known.overview.unused_volumes ? isAway() ? 'the service is away' : '' : 'nothing is unused';
-  const button = element('button', { class: 'btn', type: 'button', 'data-key': 'prune', 'aria-disabled': why || busy ? 'true' : null, 'aria-busy': busy === 'prune' ? 'true' : null, 'aria-describedby': why ? 'why-prune' : null, 'data-cmd': 'svc image prune --yes', on: { click: () => { if (!why && !busy) prune(spare); } } },
-    spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
+  const why = spare.length || known.overview.unused_volumes
+    ? isAway() ? 'the service is away' : ''
+    : 'nothing is unused';
+  const button = element('button', {
+    class: 'btn',
+    type: 'button',
+    'data-key': 'prune',
+    'aria-disabled': why || busy ? 'true' : null,
+    'aria-busy': busy === 'prune' ? 'true' : null,
+    'aria-describedby': why ? 'why-prune' : null,
+    'data-cmd': 'svc image prune --yes',
+    on: { click: () => {
+      if (!why && !busy) prune(spare);
+    } },
+  }, spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
   replace(find('.head .actions'), button, ...(why ? [element('span', { class: 'vh', id: 'why-prune' }, why)] : []));
 }
 
@@ -120,7 +154,10 @@ const context = () => ({ isAway: isAway(), busy, press });
 function showUnderWay() {
   const rows = known.operations.filter(operation => ['pull', 'build', 'setup'].includes(operation.kind));
   find('[data-under]').hidden = rows.length === 0;
-  showRows(find('[data-under] tbody'), rows.map(operation => ({ id: operation.id, says: JSON.stringify([operation, isAway(), busy === operation.id]), build: () => operationRow(operation, context()) })));
+  showRows(find('[data-under] tbody'),
+    rows.map(operation => ({ id: operation.id, says: JSON.stringify([operation, isAway(), busy === operation.id]),
+      build: () => operationRow(operation, context()) })
+    ));
 }
 
 function showImages() {
@@ -128,11 +165,17 @@ function showImages() {
   find('[data-list]').hidden = list.length === 0;
   find('[data-none]').hidden = list.length > 0;
   const piece = pieceOf(list, find('[data-more]'), shown, showImages);
-  showRows(find('[data-list] tbody'), piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]), build: () => imageRow(entry, context()) })));
+  showRows(find('[data-list] tbody'),
+    piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]),
+      build: () => imageRow(entry, context()) })
+    ));
 }
 
 function loading() {
-  const bone = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' }, element('header', {}, element('span', { class: 'skel w3' })), element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }), element('span', { class: 'skel w3' })));
+  const bone = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
+    element('header', {}, element('span', { class: 'skel w3' })),
+    element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }),
+      element('span', { class: 'skel w3' })));
   return [bone, bonesOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
 }
 
@@ -143,9 +186,11 @@ async function doing(id, what, send, done) {
   if (isAway() || busy) return;
   busy = id;
   showNow();
-  const act = action => doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () => `${action.label}: begun`);
+  const act = action =>
+    doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () =>
+      `${action.label}: begun`);
   const came = await deed(null, { what, act }, send);
-  if (came) for (const say of [toast, announce]) say(done(came[0]));
+  if (came) { for (const say of [toast, announce]) say(done(came[0])); }
   busy = '';
   showNow();
 }
@@ -153,10 +198,14 @@ async function doing(id, what, send, done) {
 async function press(kind, entry) {
   if (isAway() || busy) return;
   if (kind === 'cancel') {
-    if (await askToCancel(entry)) await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () => call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
+    if (await askToCancel(entry))
+      await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () =>
+        call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
   } else if (kind === 'get') {
     const verb = verbOf(entry.ref), { template } = entry.image;
-    await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () => call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () => `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
+    await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () =>
+      call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () =>
+      `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
   } else {
     await remove(entry);
   }
@@ -164,26 +213,46 @@ async function press(kind, entry) {
 
 async function remove(entry) {
   const { line, path } = removalOf(entry), { stored } = entry, name = entry.words[0] ?? entry.ref;
-  const words = [`${entry.ref}: it frees at least ${gib(stored.unique_bytes)}${stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''}.`, 'No workspace needs it; a later use pulls or builds it again.'];
-  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', line, danger: true })) return;
+  const words = [
+    `${entry.ref}: it frees at least ${gib(stored.unique_bytes)}${
+      stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''
+    }.`,
+    'No workspace needs it; a later use pulls or builds it again.',
+  ];
+  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', line, danger: true }))
+    return;
   await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
 }
 
-const amount = (images, volumes, image = 'image') => [(images || !volumes) && counted(images, image), volumes && counted(volumes, 'anonymous volume')].filter(Boolean).join(' and ');
+const amount = (images, volumes, image = 'image') =>
+  [(images || !volumes) && counted(images, image), volumes && counted(volumes, 'anonymous volume')].filter(Boolean)
+    .join(' and ');
 
 // Names what goes, each with what is gained.
 async function prune(spare) {
   const volumes = known.overview.unused_volumes ?? 0;
-  const row = item => element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)), element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
-  const table = element('div', { class: 'in-dialog' }, element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))), spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
+  const row = item =>
+    element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)),
+      element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
+  const table = element('div', { class: 'in-dialog' },
+    element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))),
+    spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
   const words = [
-    spare.length && `No workspace, container or operation needs ${spare.length === 1 ? 'this image' : 'these images'}. It frees at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`,
+    spare.length
+    && `No workspace, container or operation needs ${
+      spare.length === 1 ? 'this image' : 'these images'
+    }. It frees at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${
+      spare.length === 1 ? 'it' : 'them'
+    } again.`,
     volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
   ].filter(Boolean);
-  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words, deed: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
+  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words,
+    deed: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
-  await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'), ({ removed, freed_bytes: freed, removed_volumes: volumes }) => `Removed ${amount(removed.length, volumes)}, ${gib(freed)}`);
+  await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'),
+    ({ removed, freed_bytes: freed, removed_volumes: volumes }) =>
+      `Removed ${amount(removed.length, volumes)}, ${gib(freed)}`);
 }
 
 // ---- live ----
@@ -194,10 +263,12 @@ const WHOLE = ['operation.', 'image.', 'workspace.created', 'workspace.deleted',
 function wants({ type, subject, data }) {
   const at = known.operations.findIndex(operation => operation.id === subject?.id);
   if (type !== 'operation.progress' || at < 0) return WHOLE.some(start => type.startsWith(start));
-  known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase,
+    progress: data.progress ?? {} };
   showUnderWay();
   return false;
 }
 
 setLine('svc image overview');
-await startPage({ read, show, loading, wants, failed: error => error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.' });
+await startPage({ read, show, loading, wants,
+  failed: error => error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.' });

@@ -20,12 +20,19 @@ export class FollowedStream {
     this.reading = this.timer = null;
     this.heardAt = 0;
     this.isWanted = false;
-    document.addEventListener('visibilitychange', () => { if (this.isWanted) (document.hidden ? this.abort() : this.begin()); });
+    document.addEventListener('visibilitychange', () => {
+      if (this.isWanted) document.hidden ? this.abort() : this.begin();
+    });
     window.addEventListener('online', () => this.now());
-    onState(({ name }) => { if (name === 'live') this.now(); });
+    onState(({ name }) => {
+      if (name === 'live') this.now();
+    });
   }
 
-  set(status) { this.status = status; this.changed(); }
+  set(status) {
+    this.status = status;
+    this.changed();
+  }
 
   // From where it was; `anew` from the beginning.
   start({ anew = false } = {}) {
@@ -48,7 +55,8 @@ export class FollowedStream {
 
   // The person is back, or the service: do not wait any longer.
   now() {
-    if (this.isWanted && !document.hidden && ['waiting', 'restarting', 'signed-out', 'refused'].includes(this.status.name)) this.begin();
+    if (this.isWanted && !document.hidden
+      && ['waiting', 'restarting', 'signed-out', 'refused'].includes(this.status.name)) this.begin();
   }
 
   async begin() {
@@ -57,12 +65,19 @@ export class FollowedStream {
     const reading = this.reading = new AbortController();
     if (this.status.name !== 'restarting') this.set({ name: 'connecting' });
     this.heardAt = Date.now();
-    const watch = setInterval(() => { if (Date.now() - this.heardAt > SILENT_MS) reading.abort(); }, 5000);
+    const watch = setInterval(() => {
+      if (Date.now() - this.heardAt > SILENT_MS) reading.abort();
+    }, 5000);
     try {
-      const response = await send('GET', this.url(), { background: true, signal: reading.signal, accept: { type: 'text/event-stream', after: this.lastId } });
+      const response = await send('GET', this.url(), { background: true, signal: reading.signal,
+        accept: { type: 'text/event-stream', after: this.lastId } });
       if (reading !== this.reading) return;
       this.set({ name: 'live' });
-      await readEvents(response, { take: event => { if (reading === this.reading) this.handle(event); }, heard: () => { this.heardAt = Date.now(); } });
+      await readEvents(response, { take: event => {
+        if (reading === this.reading) this.handle(event);
+      }, heard: () => {
+        this.heardAt = Date.now();
+      } });
       if (reading === this.reading) this.wait(this.status.name === 'restarting' ? this.retry : undefined);
     } catch (error) {
       if (reading === this.reading) this.failed(error);
@@ -98,7 +113,8 @@ export class FollowedStream {
   wait(seconds = PAUSES_S[Math.min(this.tries, PAUSES_S.length - 1)]) {
     this.tries += 1;
     this.abort();
-    if (this.status.name !== 'restarting' || this.tries > 1) this.set({ name: 'waiting', nextAt: Date.now() + seconds * 1000 });
+    if (this.status.name !== 'restarting' || this.tries > 1)
+      this.set({ name: 'waiting', nextAt: Date.now() + seconds * 1000 });
     this.timer = setTimeout(() => this.begin(), seconds * 1000);
   }
 }

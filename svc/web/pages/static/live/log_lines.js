@@ -9,7 +9,8 @@ const END_PX = 32;
 // What a line says on a screen: no colours, and of what was written over itself the last.
 export function readable(text) {
   const last = text.replace(/\r+$/, '').split('\r').pop();
-  return last.replace(ESCAPES, '').replace(CONTROLS, mark => (mark === '\u007f' ? '\u2421' : String.fromCharCode(0x2400 + mark.charCodeAt(0))));
+  return last.replace(ESCAPES, '').replace(CONTROLS,
+    mark => (mark === '\u007f' ? '\u2421' : String.fromCharCode(0x2400 + mark.charCodeAt(0))));
 }
 
 // Of a line that is still written, as much as can be shown.
@@ -33,18 +34,27 @@ export class LogLines {
     this.fresh = 0; // lines that came below what is seen
     this.search = { text: '', hits: [], at: -1 };
     place.addEventListener('scroll', () => this.scrolled(), { passive: true });
-    new ResizeObserver(() => { if (this.isAtEnd) this.toEnd(); }).observe(place);
+    new ResizeObserver(() => {
+      if (this.isAtEnd) this.toEnd();
+    }).observe(place);
   }
 
-  add({ text, time, stream }) { this.later({ text, time, isError: stream === 'stderr' }); }
+  add({ text, time, stream }) {
+    this.later({ text, time, isError: stream === 'stderr' });
+  }
 
-  mark(text) { this.later({ text: `${text}\n`, isMark: true }); }
+  mark(text) {
+    this.later({ text: `${text}\n`, isMark: true });
+  }
 
   later(piece) {
     this.queue.push(piece);
     if (this.isDue) return;
     this.isDue = true;
-    requestAnimationFrame(() => { this.isDue = false; this.flush(); });
+    requestAnimationFrame(() => {
+      this.isDue = false;
+      this.flush();
+    });
   }
 
   clear() {
@@ -74,7 +84,10 @@ export class LogLines {
     if (how.isMark && this.open) this.close();
     const parts = text.split('\n');
     const rest = parts.pop();
-    for (const part of parts) { this.write(part, how); this.close(); }
+    for (const part of parts) {
+      this.write(part, how);
+      this.close();
+    }
     if (rest) this.write(rest, how);
   }
 
@@ -86,8 +99,10 @@ export class LogLines {
   begin({ time, isError, isMark }) {
     const words = element('span', {});
     const at = time ? new Date(time) : null;
-    const stamp = at && element('time', { datetime: time, title: `${time.slice(0, 23).replace('T', ' ')} UTC` }, clockOf(at));
-    const line = { raw: '', text: '', node: element('div', { class: isMark ? 'between' : isError ? 'err' : null }, stamp, words) };
+    const stamp = at
+      && element('time', { datetime: time, title: `${time.slice(0, 23).replace('T', ' ')} UTC` }, clockOf(at));
+    const line = { raw: '', text: '',
+      node: element('div', { class: isMark ? 'between' : isError ? 'err' : null }, stamp, words) };
     line.write = () => {
       line.text = readable(line.raw);
       words.textContent = line.text || '\u00a0';
@@ -95,7 +110,10 @@ export class LogLines {
     };
     this.lines.push(line);
     let part = this.place.lastElementChild;
-    if (!part || part.childElementCount >= PART) { part = element('div', { class: 'part' }); this.place.append(part); }
+    if (!part || part.childElementCount >= PART) {
+      part = element('div', { class: 'part' });
+      this.place.append(part);
+    }
     part.append(line.node);
     return line;
   }
@@ -115,7 +133,10 @@ export class LogLines {
       if (height) this.place.scrollTop -= height;
       const { search } = this;
       const lost = search.hits.filter(hit => gone.has(hit)).length;
-      if (lost) { search.hits.splice(0, lost); search.at = Math.max(-1, search.at - lost); }
+      if (lost) {
+        search.hits.splice(0, lost);
+        search.at = Math.max(-1, search.at - lost);
+      }
     }
   }
 
@@ -123,8 +144,12 @@ export class LogLines {
 
   find(text) {
     this.search = { text: text.toLowerCase(), hits: [], at: -1 };
-    for (const line of this.lines) { line.node.classList.remove('hit', 'now'); this.look(line); }
-    if (this.search.hits.length) this.step(-1); else this.changed();
+    for (const line of this.lines) {
+      line.node.classList.remove('hit', 'now');
+      this.look(line);
+    }
+    if (this.search.hits.length) this.step(-1);
+    else this.changed();
   }
 
   look(line) {
@@ -140,7 +165,9 @@ export class LogLines {
     const { hits } = this.search;
     if (!hits.length) return;
     hits[this.search.at]?.node.classList.remove('now');
-    this.search.at = this.search.at < 0 ? (by < 0 ? hits.length - 1 : 0) : (this.search.at + by + hits.length) % hits.length;
+    this.search.at = this.search.at < 0
+      ? (by < 0 ? hits.length - 1 : 0)
+      : (this.search.at + by + hits.length) % hits.length;
     const { node } = hits[this.search.at];
     node.classList.add('now');
     node.scrollIntoView({ block: 'center' });
@@ -164,9 +191,14 @@ export class LogLines {
     this.fresh = 0;
     const { place } = this;
     place.scrollTop = place.scrollHeight;
-    requestAnimationFrame(() => { if (this.isAtEnd) place.scrollTop = place.scrollHeight; }); // what was drawn only now is higher
+    requestAnimationFrame(() => {
+      if (this.isAtEnd) place.scrollTop = place.scrollHeight;
+    }); // what was drawn only now is higher
   }
 }
 
 const two = number => String(number).padStart(2, '0');
-const clockOf = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+const clockOf = at =>
+  `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${
+    two(at.getSeconds())
+  }`;

@@ -13,7 +13,8 @@ import { LogLines } from './log_lines.js';
 const TAILS = [200, 1000, 5000];
 const SEG_MAX = 4; // launchers, beyond which they are a list to choose from
 
-const log = { record: /** @type {Api.Workspace} */ (null), launcher: new URLSearchParams(location.search).get('launcher'), tail: 1000, hasTimes: false, hadEnded: false };
+const log = { record: /** @type {Api.Workspace} */ (null),
+  launcher: new URLSearchParams(location.search).get('launcher'), tail: 1000, hasTimes: false, hadEnded: false };
 
 const lines = new LogLines(find('[data-out]'), () => showFound());
 const stream = new FollowedStream({ url: streamUrl, take, changed: showStream });
@@ -25,9 +26,15 @@ function streamUrl() {
 }
 
 function take(name, data) {
-  if (name === 'marker') { lines.mark(data.text); return; }
+  if (name === 'marker') {
+    lines.mark(data.text);
+    return;
+  }
   if (name !== 'log') return;
-  if (log.hadEnded) { log.hadEnded = false; if (!log.launcher) lines.mark('it was started again'); }
+  if (log.hadEnded) {
+    log.hadEnded = false;
+    if (!log.launcher) lines.mark('it was started again');
+  }
   lines.add(data);
 }
 
@@ -57,28 +64,38 @@ function showSources() {
   if (place.dataset.says === shown) return;
   place.dataset.says = shown;
   setAttribute(find('[data-out]'), 'aria-label', `Output of ${log.launcher ?? 'the container'}`);
-  setAttribute(find('[data-save]'), 'data-cmd', `${commandFor(log.launcher, { follows: false, tail: false })} > ${quoted(`${log.launcher ?? log.record.name}.log`)}`);
+  setAttribute(find('[data-save]'), 'data-cmd',
+    `${commandFor(log.launcher, { follows: false, tail: false })} > ${
+      quoted(`${log.launcher ?? log.record.name}.log`)
+    }`);
   replace(place, names.length > SEG_MAX ? sourceList(names) : sourceButtons(names));
 }
 
 function sourceButtons(names) {
-  const button = (name, title) => element('button', {
-    type: 'button', 'aria-pressed': String(log.launcher === name), 'data-key': `source-${name ?? ''}`,
-'data-cmd': commandFor(name, { follows: true }), on: { click: () => chooseSource(name) },
-  }, title);
-  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'), names.map(name => button(name, element('span', { class: 'mono clip' }, name))));
+  const button = (name, title) =>
+    element('button', {
+      type: 'button',
+      'aria-pressed': String(log.launcher === name),
+      'data-key': `source-${name ?? ''}`,
+      'data-cmd': commandFor(name, { follows: true }),
+      on: { click: () => chooseSource(name) },
+    }, title);
+  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'),
+    names.map(name => button(name, element('span', { class: 'mono clip' }, name))));
 }
 
 function sourceList(names) {
   const option = (value, title) => element('option', { value, selected: (log.launcher ?? '') === value }, title);
-  return element('select', { class: 'input auto', 'aria-label': 'Whose output', 'data-key': 'sources', on: { change: event => chooseSource(event.target.value || null) } },
-    option('', 'Container'), names.map(name => option(name, name)));
+  return element('select', { class: 'input auto', 'aria-label': 'Whose output', 'data-key': 'sources',
+    on: { change: event => chooseSource(event.target.value || null) } }, option('', 'Container'),
+    names.map(name => option(name, name)));
 }
 
 function chooseSource(launcher) {
   if (log.launcher === launcher) return;
   log.launcher = launcher;
-  history.replaceState(history.state, '', `${location.pathname}${launcher ? `?launcher=${encodeURIComponent(launcher)}` : ''}`);
+  history.replaceState(history.state, '',
+    `${location.pathname}${launcher ? `?launcher=${encodeURIComponent(launcher)}` : ''}`);
   beginAnew();
 }
 
@@ -89,9 +106,13 @@ const SAID = {
   live: () => ['ok', 'Following'],
   paused: () => ['stopped', 'Paused: what is printed meanwhile comes afterwards'],
   restarting: () => ['busy', 'The service restarts; it goes on by itself'],
-  waiting: () => ['busy', 'The connection is gone; trying again ', element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })],
+  waiting:
+    () => ['busy', 'The connection is gone; trying again ',
+      element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })],
   'signed-out': () => ['warn', 'Signed out'],
-  ended: () => ['stopped', log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
+  ended:
+    () => ['stopped',
+      log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
   refused: () => ['failed', 'It could not be read'],
 };
 
@@ -102,12 +123,21 @@ function showStream() {
   const [kind, ...words] = SAID[name]();
   const isPaused = name === 'paused' || name === 'ended';
   replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', {}, ...words)),
-    ...name !== 'waiting' ? [] : [element('button', { class: 'btn link small', type: 'button', 'data-key': 'now', on: { click: () => stream.now() } }, 'Now')]);
+    ...name !== 'waiting'
+      ? []
+      : [
+        element('button', { class: 'btn link small', type: 'button', 'data-key': 'now',
+          on: { click: () => stream.now() } }, 'Now'),
+      ]);
   countTo(status.nextAt ?? null);
   const button = find('[data-follow]');
   button.textContent = isPaused ? 'Follow' : 'Pause';
   setAttribute(button, 'data-cmd', commandFor(log.launcher, { follows: isPaused }));
-  find('[data-trouble]').replaceChildren(...name !== 'refused' ? [] : [refused(status.error, { what: 'The log could not be read.', retry: () => stream.start(), answers: false })]);
+  find('[data-trouble]').replaceChildren(
+    ...name !== 'refused'
+      ? []
+      : [refused(status.error, { what: 'The log could not be read.', retry: () => stream.start(), answers: false })]
+  );
   setLine(lineOfLog());
   showFound();
 }
@@ -117,7 +147,10 @@ function countTo(at) {
   clearInterval(ticking);
   const place = find('[data-in]');
   if (!at || !place) return;
-  const tick = () => { const left = Math.ceil((at - Date.now()) / 1000); place.textContent = left > 0 ? `in ${left} s` : 'now'; };
+  const tick = () => {
+    const left = Math.ceil((at - Date.now()) / 1000);
+    place.textContent = left > 0 ? `in ${left} s` : 'now';
+  };
   tick();
   ticking = setInterval(tick, 500);
 }
@@ -137,9 +170,12 @@ function showFound() {
 async function save(button) {
   if (isAway() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
-  const query = [log.launcher && `launcher=${encodeURIComponent(log.launcher)}`, log.hasTimes && 'timestamps=true'].filter(Boolean).join('&');
+  const query = [log.launcher && `launcher=${encodeURIComponent(log.launcher)}`, log.hasTimes && 'timestamps=true']
+    .filter(Boolean).join('&');
   try {
-    const { url } = await call('POST', '/api/tickets', { body: { url: `${workspacePath(log.record)}/logs/raw${query && `?${query}`}` } });
+    const { url } = await call('POST', '/api/tickets', {
+      body: { url: `${workspacePath(log.record)}/logs/raw${query && `?${query}`}` },
+    });
     element('a', { href: url, download: '' }).click();
     answer(null);
   } catch (error) {
@@ -152,17 +188,38 @@ async function save(button) {
 function startLogButtons() {
   const search = find('input[data-search]'), wrap = find('input[data-wrap]'), times = find('input[data-times]');
   search.addEventListener('input', () => lines.find(search.value));
-  search.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); lines.step(event.shiftKey ? 1 : -1); } });
+  search.addEventListener('keydown', event => {
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      lines.step(event.shiftKey ? 1 : -1);
+    }
+  });
   find('[data-before]').addEventListener('click', () => lines.step(-1));
   find('[data-after]').addEventListener('click', () => lines.step(1));
-  find('[data-newest]').addEventListener('click', () => { lines.toEnd(); showFound(); });
-  find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
+  find('[data-newest]').addEventListener('click', () => {
+    lines.toEnd();
+    showFound();
+  });
+  find('[data-follow]').addEventListener('click',
+    () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
   find('[data-save]').addEventListener('click', event => save(event.currentTarget));
   wrap.addEventListener('change', () => find('[data-out]').toggleAttribute('data-nowrap', !wrap.checked));
-  times.addEventListener('change', () => { log.hasTimes = times.checked; find('[data-out]').toggleAttribute('data-times', log.hasTimes); showSources(); setLine(lineOfLog()); });
+  times.addEventListener('change', () => {
+    log.hasTimes = times.checked;
+    find('[data-out]').toggleAttribute('data-times', log.hasTimes);
+    showSources();
+    setLine(lineOfLog());
+  });
   const tails = find('select[data-tail]');
-  tails.append(...TAILS.map(count => element('option', { value: count, selected: count === log.tail }, `${count.toLocaleString('en')} lines`)));
-  tails.addEventListener('change', () => { log.tail = Number(tails.value); beginAnew(); });
+  tails.append(
+    ...TAILS.map(count =>
+      element('option', { value: count, selected: count === log.tail }, `${count.toLocaleString('en')} lines`)
+    )
+  );
+  tails.addEventListener('change', () => {
+    log.tail = Number(tails.value);
+    beginAnew();
+  });
 }
 
 /** @param {Api.Workspace} record */

@@ -15,7 +15,8 @@ const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
 const tenth = value => amount(Math.round(value * 10) / 10);
 const coreWords = value => value > 0 && value < 0.1 ? value.toFixed(2) : tenth(value);
 const sizeOf = gib => sizeWords(gib * BYTES_GIB);
-const seen = { record: /** @type {Api.Workspace} */ (null), sample: null, window: 120, asTables: !window.uPlot, times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
+const seen = { record: /** @type {Api.Workspace} */ (null), sample: null, window: 120, asTables: !window.uPlot,
+  times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
 const charts = {
   cpu: monitorChart({ title: 'CPU', form: coreWords }),
   memory: monitorChart({ title: 'Memory', form: sizeOf }),
@@ -23,7 +24,9 @@ const charts = {
   vram: monitorChart({ title: 'GPU memory', form: sizeOf, hasKeys: true }),
 };
 const processes = processTable();
-const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/monitor/stream`, take: (name, data) => { if (name === 'sample') takeSample(data); }, changed: showState });
+const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/monitor/stream`, take: (name, data) => {
+  if (name === 'sample') takeSample(data);
+}, changed: showState });
 
 const monitorLine = () => `svc ws monitor ${quoted(seen.record?.name ?? workspaceName)}`;
 const numberOf = uuid => seen.numbers.get(uuid) ?? uuid.slice(4, 8);
@@ -35,7 +38,7 @@ function takeSample(sample) {
   if (before !== undefined && at <= before) return;
   if (before !== undefined && at - before > GAP_S) push(before + 1, null);
   push(at, sample);
-  if (seen.times.length > SAMPLES_MAX) for (const list of lists()) list.splice(0, list.length - SAMPLES_MAX);
+  if (seen.times.length > SAMPLES_MAX) { for (const list of lists()) list.splice(0, list.length - SAMPLES_MAX); }
   seen.sample = sample;
   showSample();
 }
@@ -44,7 +47,8 @@ const lists = () => [seen.times, seen.cpu, seen.memory, ...[...seen.gpus.values(
 
 function push(at, sample) {
   for (const { uuid } of sample?.gpus ?? []) {
-    if (!seen.gpus.has(uuid)) seen.gpus.set(uuid, { use: seen.times.map(() => null), vram: seen.times.map(() => null) });
+    if (!seen.gpus.has(uuid))
+      seen.gpus.set(uuid, { use: seen.times.map(() => null), vram: seen.times.map(() => null) });
   }
   seen.times.push(at);
   seen.cpu.push(sample && sample.cpu_percent / 100);
@@ -64,10 +68,17 @@ function showSample() {
   build();
   const to = seen.times.at(-1), from = seen.window === 0 ? Math.min(seen.times[0], to - 60) : to - seen.window;
   const highest = values => values.reduce((most, value) => Math.max(most, value ?? 0), 0);
-  const course = (lines, limit, unit) => ({ times: seen.times, lines, from, to, unit, most: () => limit || Math.max(1, Math.ceil(highest(lines.flatMap(line => line.values)) * 1.25)) });
+  const course = (lines, limit, unit) => ({ times: seen.times, lines, from, to, unit,
+    most: () => limit || Math.max(1, Math.ceil(highest(lines.flatMap(line => line.values)) * 1.25)) });
   const cores = sample.cpu_limit, memory = sample.memory_limit_bytes && sample.memory_limit_bytes / BYTES_GIB;
-  charts.cpu.show(course([{ name: 'Cores', values: seen.cpu }], cores, cores ? `of ${amount(cores)} cores` : 'cores, no limit'), seen.asTables);
-  charts.memory.show(course([{ name: 'GiB', values: seen.memory }], memory, memory ? `of ${sizeOf(memory)}` : 'no limit'), seen.asTables);
+  charts.cpu.show(
+    course([{ name: 'Cores', values: seen.cpu }], cores, cores ? `of ${amount(cores)} cores` : 'cores, no limit'),
+    seen.asTables
+  );
+  charts.memory.show(
+    course([{ name: 'GiB', values: seen.memory }], memory, memory ? `of ${sizeOf(memory)}` : 'no limit'),
+    seen.asTables
+  );
   const gpus = [...seen.gpus].sort(([a], [b]) => (seen.numbers.get(a) ?? 99) - (seen.numbers.get(b) ?? 99));
   const vram = Math.max(0, ...sample.gpus.map(gpu => gpu.vram_bytes ?? 0)) / BYTES_GIB;
   for (const name of ['use', 'vram']) charts[name].node.hidden = gpus.length === 0;
@@ -77,7 +88,9 @@ function showSample() {
     charts.vram.show(course(lines('vram'), vram, vram ? `of ${sizeOf(vram)}` : ''), seen.asTables);
   }
   showProcesses(processes, sample, uuid => String(numberOf(uuid)));
-  find('[data-source]').textContent = `A sample every 2 s, ${sample.source === 'cgroup' ? 'counted by the kernel' : 'summed over its processes, for the host counts none'}`;
+  find('[data-source]').textContent = `A sample every 2 s, ${
+    sample.source === 'cgroup' ? 'counted by the kernel' : 'summed over its processes, for the host counts none'
+  }`;
 }
 
 function build() {
@@ -107,7 +120,12 @@ function showState() {
   const isOff = ['paused', 'ended'].includes(status.name);
   find('[data-follow]').textContent = isOff ? 'Go on' : 'Pause';
   find('[data-follow]').hidden = status.name === 'ended';
-  showTrouble(status.name === 'refused' ? refused(status.error, { what: 'What it uses could not be read.', retry: () => samples.start({ anew: true }), answers: false }) : null);
+  showTrouble(
+    status.name === 'refused'
+      ? refused(status.error, { what: 'What it uses could not be read.', retry: () => samples.start({ anew: true }),
+        answers: false })
+      : null
+  );
 }
 
 // Instead of what could not be read; what was read before stays.
@@ -126,7 +144,9 @@ function showMonitor(record) {
   find('[data-monitor]').hidden = !runs && seen.sample === null;
   setLine(monitorLine());
   if (runs) build();
-  if (runs && (isFirst || ['ended', 'waiting', 'signed-out'].includes(samples.status.name) || (samples.status.name === 'paused' && !seen.sample))) samples.start({ anew: true });
+  if (runs
+    && (isFirst || ['ended', 'waiting', 'signed-out'].includes(samples.status.name)
+      || (samples.status.name === 'paused' && !seen.sample))) samples.start({ anew: true });
   if (isFirst) readNumbers();
 }
 
@@ -141,18 +161,31 @@ async function readNumbers() {
 
 function startMonitorButtons() {
   const choices = find('[data-windows]');
-  choices.append(...Object.entries(WINDOWS).sort(([a], [b]) => (Number(a) || 1e9) - (Number(b) || 1e9)).map(([value, title]) => element('button', { type: 'button', 'aria-pressed': String(Number(value) === seen.window), 'data-window': value, on: { click: () => {
-    seen.window = Number(value);
-    for (const button of findAll('[data-window]')) setAttribute(button, 'aria-pressed', String(button.dataset.window === value));
-    showSample();
-  } } }, title)));
+  choices.append(
+    ...Object.entries(WINDOWS).sort(([a], [b]) => (Number(a) || 1e9) - (Number(b) || 1e9)).map(([value, title]) =>
+      element('button', { type: 'button', 'aria-pressed': String(Number(value) === seen.window), 'data-window': value,
+        on: { click: () => {
+          seen.window = Number(value);
+          for (const button of findAll('[data-window]'))
+            setAttribute(button, 'aria-pressed', String(button.dataset.window === value));
+          showSample();
+        } } }, title)
+    )
+  );
   const tables = find('input[data-tables]');
   tables.checked = seen.asTables;
-  tables.addEventListener('change', () => { seen.asTables = tables.checked; showSample(); });
-  find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(samples.status.name) ? samples.start({ anew: true }) : samples.stop()));
-  const restyle = () => { for (const chart of Object.values(charts)) chart.restyle(); };
+  tables.addEventListener('change', () => {
+    seen.asTables = tables.checked;
+    showSample();
+  });
+  find('[data-follow]').addEventListener('click',
+    () => (['paused', 'ended'].includes(samples.status.name) ? samples.start({ anew: true }) : samples.stop()));
+  const restyle = () => {
+    for (const chart of Object.values(charts)) chart.restyle();
+  };
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
-  new MutationObserver(restyle).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+  new MutationObserver(restyle).observe(document.documentElement, { attributes: true,
+    attributeFilter: ['data-theme'] });
 }
 
 startMonitorButtons();

@@ -5,7 +5,9 @@ const CHART_HEIGHT = 150, ROWS = 20;
 const COLOURS = ['is-ok', 'is-busy', 'is-warn', 'muted'];
 const DASHES = [[], [5, 4], [], [5, 4], [2, 3], [2, 3], [2, 3], [2, 3]];
 
-const clock = seconds => new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+const clock = seconds =>
+  new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit',
+    hour12: false });
 const shortClock = (seconds, span) => (span > 240 ? clock(seconds).slice(0, 5) : clock(seconds));
 
 // The colour of a class, as this scheme has it.
@@ -27,9 +29,11 @@ function unitOnce(words, beside) {
 export function monitorChart({ title, form, hasKeys = false }) {
   const big = element('span', { class: 'big' }, '–'), unit = element('span', { class: 'muted small num' });
   const plot = element('div', { class: 'plot-box', role: 'img', 'aria-label': title });
-  const range = element('p', { class: 'muted tiny num' }, 'no sample yet'), keys = element('div', { class: 'row keys', hidden: !hasKeys });
+  const range = element('p', { class: 'muted tiny num' }, 'no sample yet'),
+    keys = element('div', { class: 'row keys', hidden: !hasKeys });
   const table = element('div', { hidden: true });
-  const node = element('figure', { class: 'panel' }, element('header', {}, element('h2', {}, title), element('div', { class: 'actions' }, big, unit)),
+  const node = element('figure', { class: 'panel' },
+    element('header', {}, element('h2', {}, title), element('div', { class: 'actions' }, big, unit)),
     element('div', { class: 'body stack-2' }, plot, keys, range, table));
   let drawnChart = null, names = '', colours = {}, shown = null;
 
@@ -55,7 +59,9 @@ export function monitorChart({ title, form, hasKeys = false }) {
 
   function rangeOf({ times, lines, from }) {
     const begin = times.findIndex(time => time >= from);
-    const seen = lines.flatMap(line => line.values.slice(begin < 0 ? 0 : begin)).filter(value => value !== null && value !== undefined);
+    const seen = lines.flatMap(line => line.values.slice(begin < 0 ? 0 : begin)).filter(value =>
+      value !== null && value !== undefined
+    );
     if (!seen.length) return 'no sample yet';
     const lowest = seen.reduce((a, b) => Math.min(a, b)), highest = seen.reduce((a, b) => Math.max(a, b));
     return `lowest ${form(lowest)}, highest ${form(highest)}`;
@@ -63,9 +69,16 @@ export function monitorChart({ title, form, hasKeys = false }) {
 
   function showKeys() {
     const { lines } = shown;
-    keys.replaceChildren(...(lines.length < 2 ? [] : lines.map(({ name }, at) => element('span', { class: `row tiny ${COLOURS[at % 4]}` },
-      drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': 'true' }, drawn('line', { x1: 0, x2: 16, y1: 2, y2: 2, 'stroke-dasharray': DASHES[at % 8].join(' ') })),
-      element('span', { class: 'soft' }, name)))));
+    keys.replaceChildren(
+      ...(lines.length < 2
+        ? []
+        : lines.map(({ name }, at) =>
+          element('span', { class: `row tiny ${COLOURS[at % 4]}` },
+            drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': 'true' },
+              drawn('line', { x1: 0, x2: 16, y1: 2, y2: 2, 'stroke-dasharray': DASHES[at % 8].join(' ') })),
+            element('span', { class: 'soft' }, name))
+        ))
+    );
   }
 
   function draw(isNew, asTable) {
@@ -78,15 +91,27 @@ export function monitorChart({ title, form, hasKeys = false }) {
   function begin() {
     drawnChart?.destroy();
     restyle();
-    const line = (at, count) => ({ stroke: () => colours.lines[at % 4], width: 1.5, dash: DASHES[at % 8], points: { show: false }, fill: count === 1 ? () => colours.fill : undefined });
-    const axis = { stroke: () => colours.text, font: `12px ${colours.font}`, ticks: { show: false }, grid: { show: false } };
+    const line = (at, count) => ({ stroke: () => colours.lines[at % 4], width: 1.5, dash: DASHES[at % 8],
+      points: { show: false }, fill: count === 1 ? () => colours.fill : undefined });
+    const axis = { stroke: () => colours.text, font: `12px ${colours.font}`, ticks: { show: false },
+      grid: { show: false } };
     drawnChart = new window.uPlot({
-      width: plot.clientWidth, height: CHART_HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+      width: plot.clientWidth,
+      height: CHART_HEIGHT,
+      legend: { show: false },
+      cursor: { show: false },
+      padding: [8, 8, 0, 0],
       scales: { x: { time: false, range: () => [shown.from, shown.to] }, y: { range: () => [0, shown.most()] } },
       series: [{}, ...shown.lines.map((_, at) => line(at, shown.lines.length))],
       axes: [
-        { ...axis, size: 24, splits: () => (plot.clientWidth < 420 ? [0.15, 0.5, 0.85] : [0.06, 0.35, 0.64, 0.93]).map(part => shown.from + (shown.to - shown.from) * part), values: (_, splits) => splits.map(at => shortClock(at, shown.to - shown.from)) },
-        { ...axis, size: 48, grid: { stroke: () => colours.rule, width: 1 }, splits: () => [0, shown.most() / 2, shown.most()], values: (_, splits) => splits.map(value => String(Math.round(value * 10) / 10)) },
+        { ...axis, size: 24,
+          splits: () =>
+            (plot.clientWidth < 420 ? [0.15, 0.5, 0.85] : [0.06, 0.35, 0.64, 0.93]).map(part =>
+              shown.from + (shown.to - shown.from) * part
+            ), values: (_, splits) => splits.map(at => shortClock(at, shown.to - shown.from)) },
+        { ...axis, size: 48, grid: { stroke: () => colours.rule, width: 1 },
+          splits: () => [0, shown.most() / 2, shown.most()],
+          values: (_, splits) => splits.map(value => String(Math.round(value * 10) / 10)) },
       ],
     }, [shown.times, ...shown.lines.map(({ values }) => values)], plot);
   }
@@ -94,8 +119,11 @@ export function monitorChart({ title, form, hasKeys = false }) {
   // The colours of this scheme: a canvas knows no style sheet.
   function restyle() {
     colours = {
-      lines: COLOURS.map(name => colourOf(node, name)), text: colourOf(node, 'muted'), rule: colourOf(node, 'rule', 'backgroundColor'),
-      fill: colourOf(node, 'chart-fill', 'backgroundColor'), font: getComputedStyle(node).fontFamily,
+      lines: COLOURS.map(name => colourOf(node, name)),
+      text: colourOf(node, 'muted'),
+      rule: colourOf(node, 'rule', 'backgroundColor'),
+      fill: colourOf(node, 'chart-fill', 'backgroundColor'),
+      font: getComputedStyle(node).fontFamily,
     };
     drawnChart?.redraw(false, true);
   }
@@ -105,11 +133,20 @@ export function monitorChart({ title, form, hasKeys = false }) {
 
 // The newest samples, the last one first.
 function tableOf(title, { times, lines }, form) {
-  const head = ['Time', ...lines.map(line => line.name)].map(text => element('th', { role: 'columnheader', scope: 'col' }, text));
-  const rows = times.map((_, at) => at).filter(at => lines.some(line => (line.values[at] ?? null) !== null)).slice(-ROWS).reverse();
+  const head = ['Time', ...lines.map(line => line.name)].map(text =>
+    element('th', { role: 'columnheader', scope: 'col' }, text)
+  );
+  const rows = times.map((_, at) => at).filter(at => lines.some(line => (line.values[at] ?? null) !== null)).slice(
+    -ROWS
+  ).reverse();
   const value = found => (found === null || found === undefined ? '–' : form(found));
-  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': `${title}, the newest samples` },
-    element('table', { class: 'table dense', role: 'table', 'aria-label': title }, element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, head)),
-      element('tbody', { role: 'rowgroup' }, rows.map(at => element('tr', { role: 'row' }, element('td', { role: 'cell', class: 'num' }, clock(times[at])),
-        lines.map(line => element('td', { role: 'cell', class: 'num' }, value(line.values[at]))))))));
+  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region',
+    'aria-label': `${title}, the newest samples` },
+    element('table', { class: 'table dense', role: 'table', 'aria-label': title },
+      element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, head)),
+      element('tbody', { role: 'rowgroup' },
+        rows.map(at =>
+          element('tr', { role: 'row' }, element('td', { role: 'cell', class: 'num' }, clock(times[at])),
+            lines.map(line => element('td', { role: 'cell', class: 'num' }, value(line.values[at]))))
+        ))));
 }

@@ -6,25 +6,32 @@ const MIB = 2 ** 20, GIB = 2 ** 30;
 export const memoryWords = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
 
 export function processTable() {
-  const title = text => element('th', { role: 'columnheader', scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
+  const title = text =>
+    element('th', { role: 'columnheader', scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
   return element('section', { class: 'panel', 'aria-labelledby': 'processes-h' },
-    element('header', {}, element('h2', { id: 'processes-h' }, 'Processes'), element('span', { class: 'muted small num', 'data-process-count': true })),
+    element('header', {}, element('h2', { id: 'processes-h' }, 'Processes'),
+      element('span', { class: 'muted small num', 'data-process-count': true })),
     element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
       element('table', { class: 'table dense', role: 'table', 'aria-label': 'Processes' },
-        element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
+        element('thead', { role: 'rowgroup' },
+          element('tr', { role: 'row' }, ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
         element('tbody', { role: 'rowgroup' }))));
 }
 
 // Rows keep their places while the pointer or the focus is among them.
 export function showProcesses(section, sample, gpuNumber) {
   const { processes, pids, pids_limit: most, more_processes: more } = sample;
-  find('[data-process-count]', section).textContent = `${most === null ? `${pids}, no limit` : `${pids} of ${most}`}${more ? '; the busiest' : ''}`;
+  find('[data-process-count]', section).textContent = `${most === null ? `${pids}, no limit` : `${pids} of ${most}`}${
+    more ? '; the busiest' : ''
+  }`;
   find('table', section).classList.toggle('no-gpu-use', sample.gpus.length === 0);
   const body = find('tbody', section);
   const old = new Map(findAll('tr', body).map(row => [row.dataset.pid, row]));
   const rows = processes.map(one => rowOfProcess(one, sample.gpus, gpuNumber, old.get(String(one.pid))));
   if (!body.matches(':hover') && !body.contains(document.activeElement)) {
-    rows.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+    rows.forEach((row, at) => {
+      if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
+    });
     while (body.children.length > rows.length) body.lastElementChild.remove();
     return;
   }
@@ -33,14 +40,23 @@ export function showProcesses(section, sample, gpuNumber) {
 }
 
 function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, gpus, gpuNumber, old) {
-  const used = gpus.flatMap(gpu => gpu.processes.filter(one => one.pid === pid).map(one => ({ number: gpuNumber(gpu.uuid), bytes: one.used_bytes })));
-  const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryWords(memory), used.map(one => one.number).join(' '), used.length ? memoryWords(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
+  const used = gpus.flatMap(gpu =>
+    gpu.processes.filter(one => one.pid === pid).map(one => ({ number: gpuNumber(gpu.uuid), bytes: one.used_bytes }))
+  );
+  const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryWords(memory),
+    used.map(one => one.number).join(' '),
+    used.length ? memoryWords(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
   const says = texts.join('\n');
   if (old?.dataset.says === says) return old;
   const kinds = ['mono small', 'mono small', 'r', 'r', null, 'r'];
   const row = old ?? element('tr', { role: 'row', 'data-pid': String(pid) });
   row.dataset.says = says;
-  row.replaceChildren(...texts.map((text, at) => element('td', { role: 'cell', class: kinds[at] },
-    at !== 4 ? element('bdi', {}, text) : element('span', { class: 'gpus' }, used.map(one => element('span', { class: 'chip-n' }, one.number))))));
+  row.replaceChildren(
+    ...texts.map((text, at) =>
+      element('td', { role: 'cell', class: kinds[at] }, at !== 4
+        ? element('bdi', {}, text)
+        : element('span', { class: 'gpus' }, used.map(one => element('span', { class: 'chip-n' }, one.number))))
+    )
+  );
   return row;
 }

@@ -16,7 +16,8 @@ const READER = 'svc.terminal.reader';
 const SLEPT_MS = 30_000;
 
 const shells = [];
-const terminal = { record: /** @type {Api.Workspace} */ (null), chosen: null, max: 8, isBegun: false, isOpening: false, next: 1, readsAloud: localStorage.getItem(READER) === 'on' };
+const terminal = { record: /** @type {Api.Workspace} */ (null), chosen: null, max: 8, isBegun: false, isOpening: false,
+  next: 1, readsAloud: localStorage.getItem(READER) === 'on' };
 
 const pathNow = () => `/api/workspaces/${encodeURIComponent(terminal.record?.id ?? workspaceName)}`;
 const nameNow = () => quoted(terminal.record?.name ?? workspaceName);
@@ -42,7 +43,13 @@ async function readShells() {
 function add(record, ticket = null) {
   const number = terminal.next++;
   const tab = element('button', {
-    class: 'sh', role: 'tab', type: 'button', id: `tab-${number}`, 'aria-selected': 'false', tabindex: '-1', 'data-shell': record.id,
+    class: 'sh',
+    role: 'tab',
+    type: 'button',
+    id: `tab-${number}`,
+    'aria-selected': 'false',
+    tabindex: '-1',
+    'data-shell': record.id,
     'data-cmd': `svc ws shell ${nameNow()} --attach ${record.id}`,
     on: { click: () => choose(shell, { focus: true }), keydown: event => pressTab(event, shell) },
   });
@@ -58,7 +65,8 @@ const labelOf = ({ title, record }) => title || (record.command ?? ['shell']).jo
 function nameTab(shell) {
   const text = labelOf(shell), end = shell.link?.status.name === 'ended' ? ', ended' : '';
   setAttribute(shell.tab, 'title', text);
-  shell.tab.replaceChildren(`${shell.number} `, element('bdi', { class: 'clip' }, text), end && element('span', { class: 'vh' }, end));
+  shell.tab.replaceChildren(`${shell.number} `, element('bdi', { class: 'clip' }, text),
+    end && element('span', { class: 'vh' }, end));
   shell.tab.toggleAttribute('data-ended', end !== '');
 }
 
@@ -82,17 +90,32 @@ function choose(shell, { focus = false } = {}) {
 
 function attachTo(shell) {
   shell.view = terminalView({
-    label: `Terminal ${shell.number}`, id: `screen-${shell.number}`, tab: shell.tab.id, readsAloud: terminal.readsAloud,
-    typed: bytes => shell.link.type(bytes), leave: () => shell.tab.focus(), fits: room => shell.link.fit(room),
+    label: `Terminal ${shell.number}`,
+    id: `screen-${shell.number}`,
+    tab: shell.tab.id,
+    readsAloud: terminal.readsAloud,
+    typed: bytes => shell.link.type(bytes),
+    leave: () => shell.tab.focus(),
+    fits: room => shell.link.fit(room),
   });
   setAttribute(shell.tab, 'aria-controls', shell.view.node.id);
   find('[data-screens]').append(shell.view.node);
   shell.view.open();
   shell.view.resize(shell.view.room());
   shell.link = new TerminalLink({
-    path: pathNow(), id: shell.id, ticket: shell.ticket, view: shell.view, size: () => shell.view.room(),
-    changed: () => { nameTab(shell); if (terminal.chosen === shell) showStatus(); },
-    titled: title => { shell.title = title; nameTab(shell); },
+    path: pathNow(),
+    id: shell.id,
+    ticket: shell.ticket,
+    view: shell.view,
+    size: () => shell.view.room(),
+    changed: () => {
+      nameTab(shell);
+      if (terminal.chosen === shell) showStatus();
+    },
+    titled: title => {
+      shell.title = title;
+      nameTab(shell);
+    },
   });
   if (shell.record.state === 'exited') shell.link.isNew = false;
   shell.ticket = null;
@@ -129,12 +152,16 @@ async function closeShell(shell) {
   const isEnded = shell.link?.status.name === 'ended';
   if (!isEnded) {
     const words = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
-    if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, words, deed: 'Close it', keep: 'Let it run', line: `svc ws shell ${nameNow()} --close ${shell.id}` })) return;
+    if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, words, deed: 'Close it', keep: 'Let it run',
+      line: `svc ws shell ${nameNow()} --close ${shell.id}` })) return;
     try {
       await call('DELETE', `${pathNow()}/terminals/${encodeURIComponent(shell.id)}`);
     } catch (error) {
       if (error.status === 401) return;
-      if (error.status !== 404) { answerRefusal(error, `${labelOf(shell)} was not closed.`); return; }
+      if (error.status !== 404) {
+        answerRefusal(error, `${labelOf(shell)} was not closed.`);
+        return;
+      }
     }
   }
   forget(shell);
@@ -147,7 +174,11 @@ function forget(shell) {
   shell.tab.remove();
   shells.splice(at, 1);
   const next = shells[Math.min(at, shells.length - 1)];
-  if (next) { choose(next); next.tab.focus(); return; }
+  if (next) {
+    choose(next);
+    next.tab.focus();
+    return;
+  }
   terminal.chosen = null;
   history.replaceState(history.state, '', location.pathname);
   setLine(lineNow());
@@ -157,9 +188,12 @@ function forget(shell) {
 
 function pressTab(event, shell) {
   const at = shells.indexOf(shell), last = shells.length - 1;
-  const to = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
-  if (to !== undefined) { choose(shells[to]); shells[to].tab.focus(); }
-  else if (event.key === 'Delete') closeShell(shell);
+  const to =
+    { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
+  if (to !== undefined) {
+    choose(shells[to]);
+    shells[to].tab.focus();
+  } else if (event.key === 'Delete') closeShell(shell);
   else if (event.key === 'ArrowDown') shell.view.focus();
   else return;
   event.preventDefault();
@@ -169,13 +203,20 @@ function pressTab(event, shell) {
 
 function showStatus() {
   const shell = terminal.chosen;
-  const words = statusWords(shell, { runs: runs(), again: () => openAnother(), close: () => closeShell(shell), now: () => shell.link.now() });
-  find('[data-screens]').toggleAttribute('data-dim', Boolean(shell?.link) && !['open', 'connecting', 'behind'].includes(shell.link.status.name));
+  const words = statusWords(shell, { runs: runs(), again: () => openAnother(), close: () => closeShell(shell),
+    now: () => shell.link.now() });
+  find('[data-screens]').toggleAttribute('data-dim',
+    Boolean(shell?.link) && !['open', 'connecting', 'behind'].includes(shell.link.status.name));
   const place = find('[data-status]');
-  if (place.dataset.says !== words.key) { place.dataset.says = words.key; place.replaceChildren(...words.content); }
+  if (place.dataset.says !== words.key) {
+    place.dataset.says = words.key;
+    place.replaceChildren(...words.content);
+  }
   countDownTo(shell?.link?.status.nextAt ?? null);
   const size = shell?.view?.size;
-  find('[data-size]').textContent = size ? `${size.cols} × ${size.rows}${shell.link.isRuled ? ', the size of another window until you type' : ''}` : '';
+  find('[data-size]').textContent = size
+    ? `${size.cols} × ${size.rows}${shell.link.isRuled ? ', the size of another window until you type' : ''}`
+    : '';
   showButtons();
 }
 
@@ -184,7 +225,10 @@ function countDownTo(at) {
   clearInterval(counting);
   const place = find('[data-in]');
   if (!at || !place) return;
-  const tick = () => { const left = Math.ceil((at - Date.now()) / 1000); place.textContent = left > 0 ? `in ${left} s` : 'now'; };
+  const tick = () => {
+    const left = Math.ceil((at - Date.now()) / 1000);
+    place.textContent = left > 0 ? `in ${left} s` : 'now';
+  };
   tick();
   counting = setInterval(tick, 500);
 }
@@ -197,8 +241,10 @@ function showButtons() {
   setAttribute(button, 'title', why || null);
   setAttribute(button, 'data-cmd', `svc ws shell ${nameNow()}`);
   find('#another-why').textContent = why;
-  for (const node of findAll('[data-needs-shell]')) setAttribute(node, 'aria-disabled', terminal.chosen ? null : 'true');
-  setAttribute(find('[data-close]'), 'data-cmd', terminal.chosen && `svc ws shell ${nameNow()} --close ${terminal.chosen.id}`);
+  for (const node of findAll('[data-needs-shell]'))
+    setAttribute(node, 'aria-disabled', terminal.chosen ? null : 'true');
+  setAttribute(find('[data-close]'), 'data-cmd',
+    terminal.chosen && `svc ws shell ${nameNow()} --close ${terminal.chosen.id}`);
 }
 
 // ---- the page ----
@@ -212,17 +258,28 @@ async function begin() {
     else await openAnother();
   } catch (error) {
     terminal.isBegun = false;
-    if (error.status !== 401) trouble(refused(error, { what: 'The shells could not be read.', retry: error.retryable ? () => { trouble(null); begin(); } : null, answers: false }));
+    if (error.status !== 401)
+      trouble(refused(error, { what: 'The shells could not be read.', retry: error.retryable
+        ? () => {
+          trouble(null);
+          begin();
+        }
+        : null, answers: false }));
   }
 }
 
 /** @param {Api.Workspace} record */
 function show(record) {
   terminal.record = record;
-  if (!find('[data-terminal]')) { find('[data-own-line]').textContent = lineNow(); return; } // the page says why
+  if (!find('[data-terminal]')) {
+    find('[data-own-line]').textContent = lineNow();
+    return;
+  } // the page says why
   find('[data-terminal]').hidden = !runs() && shells.length === 0;
   find('[data-not-running]').hidden = runs() || shells.length > 0;
-  find('[data-not-running] h2').textContent = ['starting', 'creating'].includes(record.status) ? 'It starts; a shell opens then by itself' : 'It does not run';
+  find('[data-not-running] h2').textContent = ['starting', 'creating'].includes(record.status)
+    ? 'It starts; a shell opens then by itself'
+    : 'It does not run';
   find('[data-not-running] code').textContent = `svc ws start ${nameNow()}`;
   if (!terminal.isBegun && runs()) begin();
   else showStatus();
@@ -231,7 +288,10 @@ function show(record) {
 function startButtons() {
   find('[data-another]').addEventListener('click', openAnother);
   find('[data-close]').addEventListener('click', () => terminal.chosen && closeShell(terminal.chosen));
-  find('[data-clear]').addEventListener('click', () => { terminal.chosen?.view.clear(); terminal.chosen?.view.focus(); });
+  find('[data-clear]').addEventListener('click', () => {
+    terminal.chosen?.view.clear();
+    terminal.chosen?.view.focus();
+  });
   find('[data-copy-screen]').addEventListener('click', async () => {
     if (!terminal.chosen) return;
     try {
@@ -252,17 +312,37 @@ function startButtons() {
 }
 
 function watchSurroundings() {
-  const restyle = () => { for (const shell of shells) shell.view?.restyle(); };
+  const restyle = () => {
+    for (const shell of shells) shell.view?.restyle();
+  };
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
-  new MutationObserver(restyle).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
-  const back = anew => { for (const shell of shells) shell.link?.now(anew); };
-  onState(({ name }) => { if (name === 'live') back(false); if (terminal.record) showButtons(); });
+  new MutationObserver(restyle).observe(document.documentElement, { attributes: true,
+    attributeFilter: ['data-theme'] });
+  const back = anew => {
+    for (const shell of shells) shell.link?.now(anew);
+  };
+  onState(({ name }) => {
+    if (name === 'live') back(false);
+    if (terminal.record) showButtons();
+  });
   window.addEventListener('online', () => back(true));
-  document.addEventListener('visibilitychange', () => { if (!document.hidden && terminal.isBegun) { back(false); readShells().catch(() => {}); } });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden && terminal.isBegun) {
+      back(false);
+      readShells().catch(() => {});
+    }
+  });
   // A computer that slept has connections that nobody has at the other end.
   let at = Date.now();
-  setInterval(() => { const slept = Date.now() - at > SLEPT_MS; at = Date.now(); if (slept) back(true); }, 5000);
+  setInterval(() => {
+    const slept = Date.now() - at > SLEPT_MS;
+    at = Date.now();
+    if (slept) back(true);
+  }, 5000);
 }
 
-if (find('[data-terminal]')) { startButtons(); watchSurroundings(); }
+if (find('[data-terminal]')) {
+  startButtons();
+  watchSurroundings();
+}
 await startWorkspace({ tab: 'terminal', show, line: lineNow });

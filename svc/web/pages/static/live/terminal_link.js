@@ -24,10 +24,17 @@ export class TerminalLink {
     this.isNew = ticket !== null; // nothing was shown or asked before
     this.tries = 0;
     this.unread = this.replayed = 0;
-    this.socket = this.timer = this.quiet = this.sent = null;
+    this.socket =
+      this.timer =
+      this.quiet =
+      this.sent =
+        null;
   }
 
-  set(status) { this.status = status; this.changed(); }
+  set(status) {
+    this.status = status;
+    this.changed();
+  }
 
   async connect() {
     clearTimeout(this.timer);
@@ -36,7 +43,9 @@ export class TerminalLink {
     if (this.status.name !== 'restarting') this.set({ name: 'connecting' });
     const url = `${this.path}/terminal?id=${encodeURIComponent(this.id)}`;
     try {
-      const link = this.ticket ? `${url}&ticket=${encodeURIComponent(this.ticket)}` : (await call('POST', '/api/tickets', { body: { url }, background: true })).url;
+      const link = this.ticket
+        ? `${url}&ticket=${encodeURIComponent(this.ticket)}`
+        : (await call('POST', '/api/tickets', { body: { url }, background: true })).url;
       this.ticket = null;
       if (mine === this.attempt) this.attach(link);
     } catch (error) {
@@ -51,12 +60,17 @@ export class TerminalLink {
     socket.binaryType = 'arraybuffer';
     socket.addEventListener('message', ({ data }) => {
       if (socket !== this.socket) return;
-      if (typeof data !== 'string') { this.take(new Uint8Array(data)); return; }
+      if (typeof data !== 'string') {
+        this.take(new Uint8Array(data));
+        return;
+      }
       const message = JSON.parse(data);
       if (message.type === 'attached') isAttached = true;
       this.handle(message);
     });
-    socket.addEventListener('close', event => { if (socket === this.socket) this.closed(event, isAttached); });
+    socket.addEventListener('close', event => {
+      if (socket === this.socket) this.closed(event, isAttached);
+    });
   }
 
   handle(message) {
@@ -89,7 +103,10 @@ export class TerminalLink {
       else if (this.unread === 0) this.quiet = setTimeout(() => this.view.endReplay(), QUIET_MS);
       if (this.unread === 0 && this.status.name === 'behind') this.connect();
     });
-    if (this.unread > BEHIND_MAX) { this.drop(); this.set({ name: 'behind' }); }
+    if (this.unread > BEHIND_MAX) {
+      this.drop();
+      this.set({ name: 'behind' });
+    }
   }
 
   type(bytes) {
@@ -111,7 +128,10 @@ export class TerminalLink {
   }
 
   // Another window has another size, and was typed into last.
-  get isRuled() { return this.status.name === 'open' && this.sent !== null && (this.view.size.cols !== this.sent.cols || this.view.size.rows !== this.sent.rows); }
+  get isRuled() {
+    return this.status.name === 'open' && this.sent !== null
+      && (this.view.size.cols !== this.sent.cols || this.view.size.rows !== this.sent.rows);
+  }
 
   end(reason, exitCode = null) {
     this.drop();
@@ -121,9 +141,12 @@ export class TerminalLink {
   closed({ code, reason }, wasAttached) {
     this.socket = null;
     if (code === ENDED || code === TAKEN) this.end(code === ENDED ? 'exited' : reason);
-    else if (BUGS.includes(code)) this.set({ name: 'refused', words: `The service did not take what this page sent (${code}).` });
-    else if (code === RESTARTS) { this.set({ name: 'restarting' }); this.wait(0.5); }
-    else if (wasAttached) this.wait();
+    else if (BUGS.includes(code))
+      this.set({ name: 'refused', words: `The service did not take what this page sent (${code}).` });
+    else if (code === RESTARTS) {
+      this.set({ name: 'restarting' });
+      this.wait(0.5);
+    } else if (wasAttached) this.wait();
     else this.look();
   }
 
@@ -147,7 +170,8 @@ export class TerminalLink {
 
   wait(seconds = RETRIES_S[Math.min(this.tries, RETRIES_S.length - 1)]) {
     this.tries += 1;
-    if (this.status.name !== 'restarting' || this.tries > 1) this.set({ name: 'waiting', nextAt: Date.now() + seconds * 1000 });
+    if (this.status.name !== 'restarting' || this.tries > 1)
+      this.set({ name: 'waiting', nextAt: Date.now() + seconds * 1000 });
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.connect(), seconds * 1000);
   }

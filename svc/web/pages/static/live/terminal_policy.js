@@ -18,7 +18,9 @@ function standIn(node) {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets.push(sheet);
   node.hidden = true;
-  Object.defineProperty(node, 'textContent', { get: () => '', set(text) { sheet.replaceSync(text); } });
+  Object.defineProperty(node, 'textContent', { get: () => '', set(text) {
+    sheet.replaceSync(text);
+  } });
   node.remove = () => {
     document.adoptedStyleSheets = document.adoptedStyleSheets.filter(other => other !== sheet);
     Element.prototype.remove.call(node);

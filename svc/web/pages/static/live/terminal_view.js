@@ -5,8 +5,14 @@ import { letXtermStyle } from './terminal_policy.js';
 const SCROLLBACK = 5000, SIDE_MAX = 1000;
 // What asks a terminal who it is, where its cursor is, or what its modes are: xterm.js answers as if it were typed.
 const QUERIES = [
-  { final: 'c' }, { prefix: '>', final: 'c' }, { prefix: '=', final: 'c' }, { final: 'n' }, { prefix: '?', final: 'n' },
-  { intermediates: '$', final: 'p' }, { prefix: '?', intermediates: '$', final: 'p' }, { prefix: '>', final: 'q' },
+  { final: 'c' },
+  { prefix: '>', final: 'c' },
+  { prefix: '=', final: 'c' },
+  { final: 'n' },
+  { prefix: '?', final: 'n' },
+  { intermediates: '$', final: 'p' },
+  { prefix: '?', intermediates: '$', final: 'p' },
+  { prefix: '>', final: 'q' },
 ];
 const COLOUR_QUERIES = [4, 10, 11, 12];
 
@@ -28,7 +34,8 @@ export function terminalView({ label, id, tab, readsAloud, typed, leave, fits })
   let isReplay = false, term = null, timer = null;
 
   function open() { // once it is in the page and seen: only then it can be measured
-    term = new classes.Terminal({ scrollback: SCROLLBACK, lineHeight: 1.2, minimumContrastRatio: 4.5, screenReaderMode: readsAloud, ...look(node) });
+    term = new classes.Terminal({ scrollback: SCROLLBACK, lineHeight: 1.2, minimumContrastRatio: 4.5,
+      screenReaderMode: readsAloud, ...look(node) });
     term.loadAddon(fit);
     term.open(inner);
     term.textarea.setAttribute('aria-label', `${label}. Control, Shift and Arrow up leave it.`);
@@ -41,13 +48,21 @@ export function terminalView({ label, id, tab, readsAloud, typed, leave, fits })
     term.parser.registerDcsHandler({ intermediates: '$', final: 'q' }, () => isReplay);
     // Every other key is the shell's: neither the page's keys nor the palette's hear of it.
     node.addEventListener('keydown', event => event.stopPropagation());
-    new ResizeObserver(() => { clearTimeout(timer); timer = setTimeout(() => { if (!node.hidden) fits(room()); }, 100); }).observe(node);
+    new ResizeObserver(() => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        if (!node.hidden) fits(room());
+      }, 100);
+    }).observe(node);
   }
 
   function handleKey(event) {
     const { ctrlKey, shiftKey, altKey, metaKey, key, type } = event;
     if (ctrlKey && shiftKey && key === 'ArrowUp') {
-      if (type === 'keydown') { event.preventDefault(); leave(); }
+      if (type === 'keydown') {
+        event.preventDefault();
+        leave();
+      }
       return false;
     }
     if (ctrlKey && shiftKey && !altKey && !metaKey && key.toLowerCase() === 'c') {
@@ -62,30 +77,58 @@ export function terminalView({ label, id, tab, readsAloud, typed, leave, fits })
   // How many columns and rows there is room for.
   function room() {
     const found = fit.proposeDimensions();
-    if (!found || !Number.isFinite(found.cols) || !Number.isFinite(found.rows)) return { cols: term.cols, rows: term.rows };
+    if (!found || !Number.isFinite(found.cols) || !Number.isFinite(found.rows))
+      return { cols: term.cols, rows: term.rows };
     return { cols: Math.min(SIDE_MAX, found.cols), rows: Math.min(SIDE_MAX, found.rows) };
   }
 
   return {
-    node, open, room,
-    get size() { return { cols: term.cols, rows: term.rows }; },
-    resize({ cols, rows }) { if (cols !== term.cols || rows !== term.rows) term.resize(cols, rows); },
-    write(bytes, done) { term.write(bytes, done); },
+    node,
+    open,
+    room,
+    get size() {
+      return { cols: term.cols, rows: term.rows };
+    },
+    resize({ cols, rows }) {
+      if (cols !== term.cols || rows !== term.rows) term.resize(cols, rows);
+    },
+    write(bytes, done) {
+      term.write(bytes, done);
+    },
     // What was kept comes once more: what asked for an answer then has had it.
-    begin(replays) { term.reset(); isReplay = replays; },
-    endReplay() { isReplay = false; },
-    focus() { term.focus(); },
-    clear() { term.clear(); },
-    text() { return term.hasSelection() ? term.getSelection() : screenText(term); },
-    readAloud(on) { term.options.screenReaderMode = on; },
-    restyle() { Object.assign(term.options, look(node)); },
-    remove() { term.dispose(); node.remove(); },
+    begin(replays) {
+      term.reset();
+      isReplay = replays;
+    },
+    endReplay() {
+      isReplay = false;
+    },
+    focus() {
+      term.focus();
+    },
+    clear() {
+      term.clear();
+    },
+    text() {
+      return term.hasSelection() ? term.getSelection() : screenText(term);
+    },
+    readAloud(on) {
+      term.options.screenReaderMode = on;
+    },
+    restyle() {
+      Object.assign(term.options, look(node));
+    },
+    remove() {
+      term.dispose();
+      node.remove();
+    },
   };
 }
 
 // The lines that are seen, without the spaces at their ends.
 function screenText({ buffer: { active }, rows }) {
-  const lines = Array.from({ length: rows }, (_, at) => active.getLine(active.viewportY + at)?.translateToString(true) ?? '');
+  const lines = Array.from({ length: rows },
+    (_, at) => active.getLine(active.viewportY + at)?.translateToString(true) ?? '');
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
@@ -94,11 +137,30 @@ function look(node) {
   const style = getComputedStyle(node), token = name => style.getPropertyValue(name).trim();
   const [black, red, green, yellow, blue, magenta, cyan, white, brightBlack] = token('--ansi').split(/\s+/);
   return {
-    fontFamily: style.fontFamily, fontSize: parseFloat(style.fontSize),
+    fontFamily: style.fontFamily,
+    fontSize: parseFloat(style.fontSize),
     theme: {
-      background: style.backgroundColor, foreground: style.color, cursor: token('--term-accent'), cursorAccent: style.backgroundColor,
-      selectionBackground: token('--term-selection'), black, red, green, yellow, blue, magenta, cyan, white, brightBlack,
-      brightRed: red, brightGreen: green, brightYellow: yellow, brightBlue: blue, brightMagenta: magenta, brightCyan: cyan, brightWhite: token('--term-bright'),
+      background: style.backgroundColor,
+      foreground: style.color,
+      cursor: token('--term-accent'),
+      cursorAccent: style.backgroundColor,
+      selectionBackground: token('--term-selection'),
+      black,
+      red,
+      green,
+      yellow,
+      blue,
+      magenta,
+      cyan,
+      white,
+      brightBlack,
+      brightRed: red,
+      brightGreen: green,
+      brightYellow: yellow,
+      brightBlue: blue,
+      brightMagenta: magenta,
+      brightCyan: cyan,
+      brightWhite: token('--term-bright'),
     },
   };
 }

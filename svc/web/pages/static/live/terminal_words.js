@@ -10,7 +10,8 @@ const REASONS = {
 };
 
 const mark = (kind, ...words) => element('span', { class: `state ${kind}` }, element('span', {}, ...words));
-const link = (label, click, key) => element('button', { class: 'btn link tiny', type: 'button', 'data-key': key, on: { click } }, label);
+const link = (label, click, key) =>
+  element('button', { class: 'btn link tiny', type: 'button', 'data-key': key, on: { click } }, label);
 
 // {key, content}: what has the same key says the same, and is not written anew.
 export function statusWords(shell, { runs, again, close, now }) {
@@ -22,7 +23,11 @@ export function statusWords(shell, { runs, again, close, now }) {
     none: () => [mark('stopped', 'No shell is open'), runs && link('Open one', again, 'again')],
     connecting: () => [mark('busy', 'Connecting')],
     open: () => [mark('ok', 'Connected')],
-    waiting: () => [mark('busy', 'The connection is gone; trying again ', element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })), link('Now', now, 'now')],
+    waiting: () => [
+      mark('busy', 'The connection is gone; trying again ',
+        element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })),
+      link('Now', now, 'now'),
+    ],
     restarting: () => [mark('busy', 'The service restarts; the shell goes on meanwhile')],
     behind: () => [mark('busy', 'More output than this page can show; going on with the newest')],
     'signed-out': () => [mark('warn', 'Signed out; the shell goes on')],
@@ -33,6 +38,9 @@ export function statusWords(shell, { runs, again, close, now }) {
 }
 
 function endWords({ reason, exitCode }) {
-  if (reason === 'exited') return exitCode === null ? 'Its program has ended.' : `Its program has ended with exit code ${exitCode}.`;
+  if (reason === 'exited')
+    return exitCode === null
+      ? 'Its program has ended.'
+      : `Its program has ended with exit code ${exitCode}.`;
   return REASONS[reason] ?? 'It has ended.';
 }

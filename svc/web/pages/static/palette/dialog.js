@@ -31,12 +31,20 @@ export function open() {
 
 function build() {
   const field = element('input', {
-    type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', 'aria-autocomplete': 'list', spellcheck: 'false', autocomplete: 'off',
-    'aria-label': 'Workspaces, templates, screens and actions', placeholder: 'Workspaces, templates, screens, actions',
+    type: 'text',
+    role: 'combobox',
+    'aria-expanded': 'true',
+    'aria-controls': 'palette-list',
+    'aria-autocomplete': 'list',
+    spellcheck: 'false',
+    autocomplete: 'off',
+    'aria-label': 'Workspaces, templates, screens and actions',
+    placeholder: 'Workspaces, templates, screens, actions',
     on: { input: () => fill({ anew: true }), keydown: step },
   });
-  const box = element('dialog', { class: 'palette', id: 'palette', 'aria-label': 'Go to or run', on: { click: event => { if (event.target === box) box.close(); } } },
-    element('div', { class: 'find' }, icon('search'), field, element('kbd', {}, 'Esc')),
+  const box = element('dialog', { class: 'palette', id: 'palette', 'aria-label': 'Go to or run', on: { click: event => {
+    if (event.target === box) box.close();
+  } } }, element('div', { class: 'find' }, icon('search'), field, element('kbd', {}, 'Esc')),
     element('div', { role: 'listbox', id: 'palette-list', 'aria-label': 'Found', tabindex: '-1' }),
     element('p', { class: 'body muted small', 'data-note': true, hidden: true }),
     element('div', { class: 'foot' }, element('span', { class: 'cmdline', 'data-palette-cmd': true }),
@@ -51,10 +59,13 @@ function build() {
 async function read({ background = false } = {}) {
   if (reading) return reading;
   isStale = false;
-  reading = outcomes([all('/api/workspaces?sort=name', { background }), all('/api/templates?sort=name', { background }), all('/api/images', { background })]);
+  reading = outcomes([all('/api/workspaces?sort=name', { background }), all('/api/templates?sort=name', { background }),
+    all('/api/images', { background })]);
   const answers = await reading;
   reading = null;
-  Object.keys(known).forEach((name, at) => { known[name] = answers[at].value ?? known[name]; });
+  Object.keys(known).forEach((name, at) => {
+    known[name] = answers[at].value ?? known[name];
+  });
   // Root has no workspaces and no images: what is refused for good is not there.
   failure = answers.map(answer => answer.error).find(error => error && ![401, 403].includes(error.status)) ?? null;
   if (failure) isStale = true;
@@ -65,10 +76,14 @@ let soon = null;
 function news() {
   isStale = true;
   clearTimeout(soon);
-  soon = setTimeout(() => { if (dialog?.open) read({ background: true }); }, 200);
+  soon = setTimeout(() => {
+    if (dialog?.open) read({ background: true });
+  }, 200);
 }
 
-onEvent(event => { if (NEWS.some(start => event.type.startsWith(start))) news(); });
+onEvent(event => {
+  if (NEWS.some(start => event.type.startsWith(start))) news();
+});
 onGap(news);
 
 // ---- showing ----
@@ -76,7 +91,9 @@ onGap(news);
 // The first that is found is chosen, until the person has chosen another; `anew`: something was typed.
 function fill({ anew = false } = {}) {
   const text = find('input', dialog).value;
-  const groups = matching(entriesOf(known), text).map(({ group, entries }) => ({ group, entries: text.trim() ? entries.slice(0, MOST) : atFirst(group, entries), total: entries.length }));
+  const groups = matching(entriesOf(known), text).map(({ group, entries }) => ({ group,
+    entries: text.trim() ? entries.slice(0, MOST) : atFirst(group, entries), total: entries.length })
+  );
   found = groups.flatMap(({ entries }) => entries);
   const list = find('#palette-list', dialog);
   list.replaceChildren(...groups.filter(({ entries }) => entries.length > 0).map(groupOf));
@@ -89,15 +106,22 @@ function fill({ anew = false } = {}) {
 
 // Before anything is typed: of actions the nearest.
 function atFirst(group, entries) {
-  const isNear = entry => !entry.isLater && (entry.path === '/new' || ['terminal', 'start', 'stop', 'keep'].includes(entry.key.split(' ')[0]));
+  const isNear = entry =>
+    !entry.isLater
+    && (entry.path === '/new' || ['terminal', 'start', 'stop', 'keep'].includes(entry.key.split(' ')[0]));
   const shown = group === 'Actions' ? entries.filter(isNear) : entries;
   return shown.slice(0, AT_FIRST[group]);
 }
 
 function note(text, groups) {
   const cut = groups.some(({ entries, total }) => text.trim() && total > entries.length);
-  const words = found.length === 0 ? reading ? 'Reading what there is…' : `Nothing here is called ${text.trim()}.`
-    : failure ? `Not all could be read: ${failure.message}` : cut ? 'There are more; type on.' : '';
+  const words = found.length === 0
+    ? reading ? 'Reading what there is…' : `Nothing here is called ${text.trim()}.`
+    : failure
+    ? `Not all could be read: ${failure.message}`
+    : cut
+    ? 'There are more; type on.'
+    : '';
   const place = find('[data-note]', dialog);
   place.textContent = words;
   place.hidden = words === '';
@@ -105,24 +129,36 @@ function note(text, groups) {
 }
 
 function groupOf({ group, entries }) {
-  return element('div', { role: 'group', 'aria-label': group }, element('div', { 'aria-hidden': 'true' }, group), entries.map(optionOf));
+  return element('div', { role: 'group', 'aria-label': group }, element('div', { 'aria-hidden': 'true' }, group),
+    entries.map(optionOf));
 }
 
 function optionOf(entry) {
   const isNotNow = entry.deed && isAway();
   const sub = isNotNow ? 'not now: the service does not answer' : entry.sub;
-  const keys = entry.keys && hasSingleKeys() && element('span', { class: 'push' }, entry.keys.split(' ').map(key => element('kbd', {}, key)));
+  const keys = entry.keys && hasSingleKeys()
+    && element('span', { class: 'push' }, entry.keys.split(' ').map(key => element('kbd', {}, key)));
   return element('div', {
-    role: 'option', id: idOf(entry), 'aria-selected': 'false', 'aria-disabled': isNotNow ? 'true' : null,
-    on: { mousemove: () => { if (chosen !== entry) { hasChosen = true; choose(entry, { scrolls: false }); } }, click: run },
-  }, element('span', { class: entry.isName ? 'name clip' : 'clip', title: entry.title }, entry.title), sub && element('span', { class: 'sub' }, sub), keys);
+    role: 'option',
+    id: idOf(entry),
+    'aria-selected': 'false',
+    'aria-disabled': isNotNow ? 'true' : null,
+    on: { mousemove: () => {
+      if (chosen !== entry) {
+        hasChosen = true;
+        choose(entry, { scrolls: false });
+      }
+    }, click: run },
+  }, element('span', { class: entry.isName ? 'name clip' : 'clip', title: entry.title }, entry.title),
+    sub && element('span', { class: 'sub' }, sub), keys);
 }
 
 const idOf = entry => `p-${found.indexOf(entry)}`;
 
 function choose(entry, { scrolls = true } = {}) {
   chosen = entry;
-  for (const option of findAll('[role=option]', dialog)) setAttribute(option, 'aria-selected', String(entry !== null && option.id === idOf(entry)));
+  for (const option of findAll('[role=option]', dialog))
+    setAttribute(option, 'aria-selected', String(entry !== null && option.id === idOf(entry)));
   setAttribute(find('input', dialog), 'aria-activedescendant', entry && idOf(entry));
   if (scrolls && entry) showWhole(entry);
   const cmd = entry?.cmd ?? '';
@@ -139,7 +175,9 @@ function showWhole(entry) {
 
 function step(event) {
   const at = found.indexOf(chosen), last = found.length - 1;
-  const to = { ArrowDown: at === last ? 0 : at + 1, ArrowUp: at <= 0 ? last : at - 1, PageDown: at + 8, PageUp: at - 8, Home: 0, End: last }[event.key];
+  const to =
+    { ArrowDown: at === last ? 0 : at + 1, ArrowUp: at <= 0 ? last : at - 1, PageDown: at + 8, PageUp: at - 8, Home: 0,
+      End: last }[event.key];
   if (event.key === 'Enter') {
     event.preventDefault();
     run();
@@ -190,9 +228,9 @@ function announce(text) {
 // Over the page, for whatever screen it is: its own rows follow the events.
 function showRefused(error, what) {
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
-  const box = element('dialog', { 'aria-label': what, on: { close: () => box.remove() } }, element('div', { class: 'in' },
-    refused(error, { what, act: action => actThen(action, box, what) }),
-    element('form', { method: 'dialog', class: 'ends' }, close)));
+  const box = element('dialog', { 'aria-label': what, on: { close: () => box.remove() } },
+    element('div', { class: 'in' }, refused(error, { what, act: action => actThen(action, box, what) }),
+      element('form', { method: 'dialog', class: 'ends' }, close)));
   document.body.append(box);
   box.showModal();
   close.focus();

@@ -14,13 +14,19 @@ export function entriesOf({ workspaces, templates, images }) {
   const runs = workspaces.filter(({ status }) => status === 'running');
   const inOrder = [...runs, ...workspaces.filter(workspace => !runs.includes(workspace))];
   return [
-    ...inOrder.map(workspaceEntry), fresh, ...inOrder.flatMap(deedsOf), ...ofThisBrowser(),
-    ...templates.map(template => templateEntry(template, templates)), ...templates.flatMap(newFrom),
-    ...images.flatMap(imageEntry), ...screens(),
+    ...inOrder.map(workspaceEntry),
+    fresh,
+    ...inOrder.flatMap(deedsOf),
+    ...ofThisBrowser(),
+    ...templates.map(template => templateEntry(template, templates)),
+    ...templates.flatMap(newFrom),
+    ...images.flatMap(imageEntry),
+    ...screens(),
   ];
 }
 
-const fresh = { key: '/new', group: 'Actions', title: 'New workspace', path: '/new', cmd: 'svc ws setup --template TEMPLATE --name NAME', keys: 'c' };
+const fresh = { key: '/new', group: 'Actions', title: 'New workspace', path: '/new',
+  cmd: 'svc ws setup --template TEMPLATE --name NAME', keys: 'c' };
 
 // Those that have all words; what begins with the first word comes first in its group.
 export function matching(entries, text) {
@@ -44,21 +50,28 @@ function workspaceEntry({ name, status, status_reason: code, exit_code: exit, st
   const words = [status === 'running' && at ? `running ${duration((Date.now() - Date.parse(at)) / 1000)}` : status];
   if (status === 'running' && gpus.length) words.push(`${gpus.length} ${gpus.length === 1 ? 'GPU' : 'GPUs'}`);
   if (['stopped', 'failed'].includes(status)) words.push(reason(code, exit));
-  return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: words.filter(Boolean).join(', '), path: pathTo(name), cmd: `svc ws get ${quoted(name)}` };
+  return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: words.filter(Boolean).join(', '),
+    path: pathTo(name), cmd: `svc ws get ${quoted(name)}` };
 }
 
 /** @param {Api.Workspace} workspace */
 function deedsOf(workspace) {
   const { name, status, allowed_actions: allowed, idle } = workspace;
-  const deed = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, deed: kind, workspace, cmd: COMMANDS[kind](name) });
-  const link = (kind, title, more, cmd) => ({ key: `${kind} ${name}`, group: 'Actions', title, path: pathTo(name, more), cmd });
+  const deed = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, deed: kind,
+    workspace, cmd: COMMANDS[kind](name) });
+  const link = (kind, title, more, cmd) => ({ key: `${kind} ${name}`, group: 'Actions', title, path: pathTo(name, more),
+    cmd });
   return [
-    allowed.includes('exec') && link('terminal', `Open a terminal in ${name}`, '/terminal', `svc ws shell ${quoted(name)}`),
+    allowed.includes('exec')
+    && link('terminal', `Open a terminal in ${name}`, '/terminal', `svc ws shell ${quoted(name)}`),
     allowed.includes('start') && deed('start', `Start ${name}`),
     allowed.includes('stop') && deed('stop', `Stop ${name}`, 'asks first'),
     allowed.includes('restart') && deed('restart', `Restart ${name}`, 'asks first'),
-    status === 'running' && idle?.since && idle.action !== 'none' && deed('keep', `Keep ${name} for ${KEEP_HOURS} hours`),
-    allowed.includes('logs') && link('logs', `Logs of ${name}`, '/logs', `svc ws logs ${quoted(name)}${status === 'running' ? ' --follow' : ''}`),
+    status === 'running' && idle?.since && idle.action !== 'none'
+    && deed('keep', `Keep ${name} for ${KEEP_HOURS} hours`),
+    allowed.includes('logs')
+    && link('logs', `Logs of ${name}`, '/logs',
+      `svc ws logs ${quoted(name)}${status === 'running' ? ' --follow' : ''}`),
     link('settings', `Settings of ${name}`, '/settings', `svc ws edit ${quoted(name)} --file patch.json`),
   ].filter(Boolean);
 }
@@ -73,9 +86,15 @@ function templateEntry(template, templates) {
   const { id, name, scope, revision, status } = template;
   const ref = refOf(template, templates);
   return {
-    key: `template ${id}`, group: 'Templates', title: name, isName: true,
-    sub: `${scope === 'global' ? 'global' : 'yours'}, revision ${revision}${status === 'enabled' ? '' : ', cannot be used yet'}`,
-    path: `/templates/${encodeURIComponent(ref)}`, cmd: `svc template get ${quoted(ref)}`,
+    key: `template ${id}`,
+    group: 'Templates',
+    title: name,
+    isName: true,
+    sub: `${scope === 'global' ? 'global' : 'yours'}, revision ${revision}${
+      status === 'enabled' ? '' : ', cannot be used yet'
+    }`,
+    path: `/templates/${encodeURIComponent(ref)}`,
+    cmd: `svc template get ${quoted(ref)}`,
   };
 }
 
@@ -84,14 +103,19 @@ function newFrom(template, _, templates) {
   if (template.status !== 'enabled') return [];
   const ref = refOf(template, templates);
   return [{
-    key: `new ${template.id}`, group: 'Actions', title: `New workspace from ${template.name}`, isLater: true,
-    path: `/new?template=${encodeURIComponent(ref)}`, cmd: `svc ws setup --template ${quoted(ref)} --name NAME`,
+    key: `new ${template.id}`,
+    group: 'Actions',
+    title: `New workspace from ${template.name}`,
+    isLater: true,
+    path: `/new?template=${encodeURIComponent(ref)}`,
+    cmd: `svc ws setup --template ${quoted(ref)} --name NAME`,
   }];
 }
 
 function imageEntry({ ref, status, template }) {
   if (!template) return [];
-  return [{ key: `image ${template.id}`, group: 'Images', title: ref, isName: true, sub: `of ${template.name}, ${status}`, path: '/images', cmd: `svc image status ${quoted(template.name)}` }];
+  return [{ key: `image ${template.id}`, group: 'Images', title: ref, isName: true,
+    sub: `of ${template.name}, ${status}`, path: '/images', cmd: `svc image status ${quoted(template.name)}` }];
 }
 
 // ---- screens, and what is of this browser alone ----
@@ -100,11 +124,15 @@ const keysOf = path => Object.entries(PLACES).filter(([, place]) => place === pa
 
 function screens() {
   const links = findAll('.side .nav a[href]').filter(link => !link.closest('[hidden]'));
-  const entries = links.map(link => ({ key: link.pathname, group: 'Screens', title: find('.t', link).textContent, path: link.pathname, cmd: link.dataset.cmd, keys: keysOf(link.pathname) }));
+  const entries = links.map(link => ({ key: link.pathname, group: 'Screens', title: find('.t', link).textContent,
+    path: link.pathname, cmd: link.dataset.cmd, keys: keysOf(link.pathname) })
+  );
   return [
     ...entries,
-    { key: '/settings/tokens', group: 'Screens', title: 'Settings, API tokens', path: '/settings/tokens', cmd: 'svc token list' },
-    { key: '/settings/sessions', group: 'Screens', title: 'Settings, sessions', path: '/settings/sessions', cmd: 'svc api GET /api/auth/sessions' },
+    { key: '/settings/tokens', group: 'Screens', title: 'Settings, API tokens', path: '/settings/tokens',
+      cmd: 'svc token list' },
+    { key: '/settings/sessions', group: 'Screens', title: 'Settings, sessions', path: '/settings/sessions',
+      cmd: 'svc api GET /api/auth/sessions' },
   ];
 }
 
@@ -113,9 +141,13 @@ const THEMES = { system: 'Colours as the system', light: 'Light colours', dark: 
 function ofThisBrowser() {
   const colours = Object.entries(THEMES).filter(([name]) => name !== theme());
   return [
-    ...colours.map(([name, title]) => ({ key: `theme ${name}`, group: 'Actions', title, sub: 'switch theme', isLater: true, run: () => chooseTheme(name) })),
-    { key: 'keys', group: 'Actions', title: 'Keys', sub: 'shortcuts, help', isLater: true, keys: '?', run: () => find('dialog#keys').showModal() },
-    { key: 'copy', group: 'Actions', title: "Copy this screen's command", isLater: true, keys: 'y', cmd: find('[data-line]').textContent, run: copyLine },
+    ...colours.map(([name, title]) => ({ key: `theme ${name}`, group: 'Actions', title, sub: 'switch theme',
+      isLater: true, run: () => chooseTheme(name) })
+    ),
+    { key: 'keys', group: 'Actions', title: 'Keys', sub: 'shortcuts, help', isLater: true, keys: '?',
+      run: () => find('dialog#keys').showModal() },
+    { key: 'copy', group: 'Actions', title: "Copy this screen's command", isLater: true, keys: 'y',
+      cmd: find('[data-line]').textContent, run: copyLine },
     { key: 'sign-out', group: 'Actions', title: 'Sign out', isLater: true, run: () => find('[data-sign-out]').click() },
   ];
 }

@@ -11,16 +11,20 @@ import { isUnderHand } from '../shared/still.js';
 const whole = find('#screen');
 const page = { isShown: false };
 
-// Begin a screen, whose content is in #screen. `read({ background })` reads all that it shows, and `show()` shows it: after
-// each reading, and when the service goes away and comes back. `loading()` gives the bones; `failed` is what could not be
-// done, as a sentence or a function of the error; `wants(event)` says whether an event changes what is shown.
-// Where they are given: `may(session)` shows something else for who may not see it, and is false then; `gone(error)` is what
-// is shown instead of a refusal, or null; `unready()` puts away what stands for what is to come; `later()` reads what
-// no first look waits for. Resolves to the session, once the screen is live.
+// Begin a screen, whose content is in #screen. `read({ background })` reads all that it shows, and `show()` shows it:
+// after each reading, and when the service goes away and comes back. `loading()` gives the bones; `failed` is what
+// could not be done, as a sentence or a function of the error; `wants(event)` says whether an event changes what is
+// shown. Where they are given: `may(session)` shows something else for who may not see it, and is false then;
+// `gone(error)` is what is shown instead of a refusal, or null; `unready()` puts away what stands for what is to come;
+// `later()` reads what no first look waits for. Resolves to the session, once the screen is live.
 export async function startPage({ may = null, later = () => {}, ...screen }) {
   Object.assign(page, { wants: () => false, gone: () => null, unready: () => {} }, screen);
-  onEvent(event => { if (page.isShown && page.wants(event)) refreshSoon(); });
-  onGap(() => { if (page.isShown) refreshSoon(); });
+  onEvent(event => {
+    if (page.isShown && page.wants(event)) refreshSoon();
+  });
+  onGap(() => {
+    if (page.isShown) refreshSoon();
+  });
   onState(showNow);
   const frame = beginFrame({ refresh: () => (page.isShown ? refresh() : begin()) });
   if (!session.secret) await frame; // it leaves for the sign-in screen
@@ -32,9 +36,14 @@ export async function startPage({ may = null, later = () => {}, ...screen }) {
   return found;
 }
 
-const begin = () => readFirst(() => page.read({ background: false }), {
-  loading: () => { if (!page.isShown) whole.replaceChildren(...[page.loading()].flat()); }, show: showRead, fail: error => showError(error, begin),
-});
+const begin = () =>
+  readFirst(() => page.read({ background: false }), {
+    loading: () => {
+      if (!page.isShown) whole.replaceChildren(...[page.loading()].flat());
+    },
+    show: showRead,
+    fail: error => showError(error, begin),
+  });
 
 function showRead() {
   isRead();
@@ -73,8 +82,8 @@ function showError(error, retry) {
   whole.replaceChildren(page.gone(error) ?? unread(error, typeof failed === 'string' ? failed : failed(error), retry));
 }
 
-// Send what a button does: it is busy meanwhile, and a refusal is answered with its next step, unless `refuse` takes it.
-// Resolves to [what came], or to null where it was refused. `act` does what the refusal's own button says.
+// Send what a button does: it is busy meanwhile, and a refusal is answered with its next step, unless `refuse` takes
+// it. Resolves to [what came], or to null where it was refused. `act` does what the refusal's own button says.
 export async function deed(button, { what, done = '', act = null, refuse = null }, request) {
   if (isAway() || button?.getAttribute('aria-busy') === 'true') return null;
   answer(null);

@@ -8,13 +8,21 @@ let signedIn = null;
 // Begin a page as startPage does; `show(session)` gets the session, and `rows` is the number of bones.
 export function startSettings({ rows = 4, show, ...screen }) {
   return startPage({
-    ...screen, show: () => show(signedIn), loading: () => bones(rows),
-    may: found => { setSession(found); countOnTab(found.attention.tokens_expiring); return true; },
+    ...screen,
+    show: () => show(signedIn),
+    loading: () => bones(rows),
+    may: found => {
+      setSession(found);
+      countOnTab(found.attention.tokens_expiring);
+      return true;
+    },
   });
 }
 
 // The session may have been replaced by another.
-export function setSession(found) { signedIn = { ...signedIn, ...found }; }
+export function setSession(found) {
+  signedIn = { ...signedIn, ...found };
+}
 
 function bones(rows) {
   const row = () => element('div', { class: 'row' }, skeleton('3', '2', '3'));
@@ -27,7 +35,11 @@ export function countOnTab(number) {
   showExpiring(number);
   const tab = find('[data-tab-of=settings_tokens]');
   find('.count', tab)?.remove();
-  if (number) find('kbd', tab).before(element('span', { class: 'count warn' }, String(number), element('span', { class: 'vh' }, ` ${number === 1 ? 'expires' : 'expire'} within seven days`)));
+  if (number)
+    find('kbd', tab).before(
+      element('span', { class: 'count warn' }, String(number),
+        element('span', { class: 'vh' }, ` ${number === 1 ? 'expires' : 'expire'} within seven days`))
+    );
 }
 
 // ---- fields ----
@@ -35,8 +47,12 @@ export function countOnTab(number) {
 // A field: its label, the control, whose name is the API's, and a word of help below.
 export function field(label, control, { help = '', around = control } = {}) {
   const id = `${control.id}-h`;
-  if (help) { control.dataset.help = id; control.setAttribute('aria-describedby', id); }
-  return element('div', { class: 'field' }, element('label', { for: control.id }, label), around, help && element('span', { class: 'help', id }, help));
+  if (help) {
+    control.dataset.help = id;
+    control.setAttribute('aria-describedby', id);
+  }
+  return element('div', { class: 'field' }, element('label', { for: control.id }, label), around,
+    help && element('span', { class: 'help', id }, help));
 }
 
 // What is wrong with a field, below it; an empty text takes it away.
@@ -45,13 +61,17 @@ export function fieldError(control, text) {
   find(`#${id}`)?.remove();
   setAttribute(control, 'aria-invalid', text ? 'true' : null);
   setAttribute(control, 'aria-describedby', [text && id, control.dataset.help].filter(Boolean).join(' ') || null);
-  if (text) (find(':scope > .help', control.closest('.field')) ?? control.closest('.field').lastChild).before(element('span', { class: 'field-error', id }, icon('warning'), element('span', {}, text)));
+  if (text)
+    (find(':scope > .help', control.closest('.field')) ?? control.closest('.field').lastChild).before(
+      element('span', { class: 'field-error', id }, icon('warning'), element('span', {}, text))
+    );
 }
 
 // What the API says of fields, each beside its own, and the focus on the first; false when it says nothing of them.
 export function fieldErrors(form, fields) {
   const controls = findAll('[name]', form);
-  for (const control of controls) fieldError(control, fields.find(({ field: name }) => name === control.name)?.message ?? '');
+  for (const control of controls)
+    fieldError(control, fields.find(({ field: name }) => name === control.name)?.message ?? '');
   const first = controls.find(control => control.getAttribute('aria-invalid'));
   first?.focus();
   return first !== undefined;
@@ -61,6 +81,8 @@ export function fieldErrors(form, fields) {
 export function day(iso) {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
-  const text = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: isThisYear ? undefined : 'numeric' });
-  return element('time', { datetime: date.toISOString(), title: `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC` }, text);
+  const text = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short',
+    year: isThisYear ? undefined : 'numeric' });
+  return element('time', { datetime: date.toISOString(),
+    title: `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC` }, text);
 }

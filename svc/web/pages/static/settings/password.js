@@ -11,16 +11,22 @@ export function passwordPanel({ user, renewed }) {
   const least = user.superuser ? 12 : 8;
   const present = secret('p0', 'current_password', 'current-password');
   const fresh = secret('p1', 'password', 'new-password');
-  const shows = element('input', { type: 'checkbox', on: { change: () => { for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password'; } } });
-  const button = element('button', { class: 'btn', 'data-deed': true, 'data-key': 'password', 'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
-  const form = element('form', { class: 'body stack-4', on: { submit: event => { event.preventDefault(); change(); } } },
-    element('input', { type: 'text', autocomplete: 'username', value: user.name, readonly: true, hidden: true }), // for password managers
-    field('Present password', present),
-    field('New password', fresh, { help: `${least} to 64 characters of any kind; several unrelated words make a good one.` }),
-    element('label', { class: 'check small' }, shows, element('span', {}, 'Show what I type')),
-    element('div', { class: 'notice warn inset' }, icon('warning'), element('div', {}, element('p', { class: 'small', 'data-ends': true }))),
-    element('div', { 'data-changed': true, hidden: true }),
-    element('div', { class: 'row' }, button));
+  const shows = element('input', { type: 'checkbox', on: { change: () => {
+    for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password';
+  } } });
+  const button = element('button', { class: 'btn', 'data-deed': true, 'data-key': 'password',
+    'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
+  const form = element('form', { class: 'body stack-4', on: { submit: event => {
+    event.preventDefault();
+    change();
+    // for password managers
+  } } }, element('input', { type: 'text', autocomplete: 'username', value: user.name, readonly: true, hidden: true }),
+    field('Present password', present), field('New password', fresh, {
+      help: `${least} to 64 characters of any kind; several unrelated words make a good one.`,
+    }), element('label', { class: 'check small' }, shows, element('span', {}, 'Show what I type')),
+    element('div', { class: 'notice warn inset' }, icon('warning'),
+      element('div', {}, element('p', { class: 'small', 'data-ends': true }))),
+    element('div', { 'data-changed': true, hidden: true }), element('div', { class: 'row' }, button));
 
   async function change() {
     const path = `/api/users/${encodeURIComponent(user.name)}/password`;
@@ -32,7 +38,12 @@ export function passwordPanel({ user, renewed }) {
     const begin = () => call('POST', '/api/auth/login', { body: { username: user.name, password: fresh.value } });
     fieldErrors(form, []);
     tell(null);
-    const request = () => renewSession(end, async () => { const login = await begin(); renewed(login); return login; });
+    const request = () =>
+      renewSession(end, async () => {
+        const login = await begin();
+        renewed(login);
+        return login;
+      });
     const refuse = error => {
       if (isChanged) leave();
       return isChanged || fieldErrors(form, error.fields);
@@ -41,8 +52,12 @@ export function passwordPanel({ user, renewed }) {
     if (!isDone) return;
     form.reset();
     for (const input of [present, fresh]) input.type = 'password';
-    tell(element('div', { class: 'notice ok inset', role: 'status', tabindex: '-1' }, icon('check'), element('div', {},
-      element('p', { class: 'small' }, 'The password has been changed. This browser has a new session; the others and all tokens have ended.'))));
+    tell(
+      element('div', { class: 'notice ok inset', role: 'status', tabindex: '-1' }, icon('check'),
+        element('div', {},
+          element('p', { class: 'small' },
+            'The password has been changed. This browser has a new session; the others and all tokens have ended.')))
+    );
   }
 
   function tell(notice) {
@@ -52,7 +67,9 @@ export function passwordPanel({ user, renewed }) {
     notice?.focus();
   }
 
-  return element('section', { class: 'panel', 'aria-labelledby': 'pw-h' }, element('header', {}, element('h2', { id: 'pw-h' }, 'Service password'), element('span', { class: 'muted small' }, 'for browsers; not the Linux one')), form);
+  return element('section', { class: 'panel', 'aria-labelledby': 'pw-h' },
+    element('header', {}, element('h2', { id: 'pw-h' }, 'Service password'),
+      element('span', { class: 'muted small' }, 'for browsers; not the Linux one')), form);
 }
 
 function secret(id, name, autocomplete) {
@@ -69,6 +86,8 @@ function leave() {
 export function showWhatEnds({ tokens, sessions }) {
   const place = find('[data-ends]');
   const also = sessions > 1 ? `all your ${sessions} sessions` : 'your session';
-  const text = `A new password ends ${also}${tokens ? ` and your ${counted(tokens, 'API token')}` : ''}. This browser signs in again by itself.`;
+  const text = `A new password ends ${also}${
+    tokens ? ` and your ${counted(tokens, 'API token')}` : ''
+  }. This browser signs in again by itself.`;
   if (place.textContent !== text) place.textContent = text;
 }

@@ -11,7 +11,9 @@ import { day, startSettings } from './page.js';
 
 const known = { sessions: [] };
 
-async function read(options) { known.sessions = await all('/api/auth/sessions', options); }
+async function read(options) {
+  known.sessions = await all('/api/auth/sessions', options);
+}
 
 const others = () => known.sessions.filter(session => !session.current);
 
@@ -24,10 +26,17 @@ function show() {
 }
 
 function build() {
-  find('#screen').replaceChildren(element('section', { class: 'panel', 'aria-labelledby': 'se-h' },
-    element('header', {}, element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'), element('span', { class: 'muted small', 'data-count': true }), element('div', { class: 'actions', 'data-all': true })),
-    element('div', { 'data-list': true }),
-    element('footer', {}, element('span', { class: 'muted small' }, 'A session ends at its time; this browser signs out already when it is closed, unless it restores its tabs. One that is ended asks for the password at its next request. Workspaces and terminals run on.'))));
+  find('#screen').replaceChildren(
+    element('section', { class: 'panel', 'aria-labelledby': 'se-h' },
+      element('header', {}, element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'),
+        element('span', { class: 'muted small', 'data-count': true }),
+        element('div', { class: 'actions', 'data-all': true })), element('div', { 'data-list': true }),
+      element('footer', {},
+        element('span', { class: 'muted small' },
+          'A session ends at its time; this browser signs out already when it is closed, unless it '
+            + 'restores its tabs. One that is ended asks for the password at its next request. Workspaces and '
+            + 'terminals run on.')))
+  );
 }
 
 function table() {
@@ -38,33 +47,49 @@ function table() {
 
 /** @param {Api.OwnSession} session */
 function rowOf(session) {
-  const { id, browser, address, current, created_at: began, last_used_at: used, idle_ends_at: idle, ends_at: ends } = session;
+  const { id, browser, address, current, created_at: began, last_used_at: used, idle_ends_at: idle, ends_at: ends } =
+    session;
   const label = browser || 'unknown browser';
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'row' }, element('span', { class: 'strong' }, label), current && element('span', { class: 'tag ok' }, 'this browser')),
-      element('span', { class: 'muted small' }, 'from ', element('span', { class: 'mono ref' }, address)))),
+    cell(null, '',
+      element('div', { class: 'stack' },
+        element('span', { class: 'row' }, element('span', { class: 'strong' }, label),
+          current && element('span', { class: 'tag ok' }, 'this browser')),
+        element('span', { class: 'muted small' }, 'from ', element('span', { class: 'mono ref' }, address)))),
     cell('Signed in', 'small', day(began), ', ', time(began, 'clock')),
     cell('Last used', 'small', current ? 'now' : time(used, 'ago')),
-    cell('Ends', 'small', element('div', { class: 'stack' }, element('span', {}, 'in ', time(idle, 'until'), idle < ends && ' if unused'), idle < ends && element('span', { class: 'muted' }, day(ends), ' at the latest'))),
-    cell(null, 'c-act', element('div', { class: 'row' }, current ? signOutButton(session) : endButton(session, label))));
+    cell('Ends', 'small',
+      element('div', { class: 'stack' }, element('span', {}, 'in ', time(idle, 'until'), idle < ends && ' if unused'),
+        idle < ends && element('span', { class: 'muted' }, day(ends), ' at the latest'))),
+    cell(null, 'c-act',
+      element('div', { class: 'row' }, current ? signOutButton(session) : endButton(session, label))));
 }
 
 const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
 
 /** @param {Api.OwnSession} session */
 function signOutButton(session) {
-  return element('button', { class: 'btn sm', type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session), on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
+  return element('button', { class: 'btn sm', type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session),
+    on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
 }
 
 /** @param {Api.OwnSession} session */
 function endButton(session, label) {
   return element('button', {
-    class: 'btn sm danger', type: 'button', 'aria-label': `End ${label} from ${session.address}`, 'data-deed': true, 'data-key': `end-${session.id}`, 'data-cmd': endCommand(session), on: { click: event => end(session, label, event.currentTarget) },
+    class: 'btn sm danger',
+    type: 'button',
+    'aria-label': `End ${label} from ${session.address}`,
+    'data-deed': true,
+    'data-key': `end-${session.id}`,
+    'data-cmd': endCommand(session),
+    on: { click: event => end(session, label, event.currentTarget) },
   }, 'End');
 }
 
 function endAllButton() {
-  return element('button', { class: 'btn sm danger', type: 'button', 'data-deed': true, 'data-key': 'end-all', 'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } }, 'End all others');
+  return element('button', { class: 'btn sm danger', type: 'button', 'data-deed': true, 'data-key': 'end-all',
+    'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } },
+    'End all others');
 }
 
 // Ended elsewhere meanwhile, or by itself: that is what was wanted.
@@ -73,9 +98,13 @@ const isGone = error => error.status === 404;
 /** @param {Api.OwnSession} session */
 async function end(session, label, button) {
   if (button.getAttribute('aria-disabled')) return;
-  if (!await ask({ title: `End ${label}?`, words: [`The browser at ${session.address} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End the session', line: endCommand(session), danger: true })) return;
+  if (!await ask({ title: `End ${label}?`, words: [
+    `The browser at ${session.address} must sign in again. What is typed there stays; workspaces and `
+    + `terminals run on.`,
+  ], deed: 'End the session', line: endCommand(session), danger: true })) return;
   const at = others().findIndex(other => other.id === session.id);
-  const isDone = await deed(button, { what: `${label} was not ended.`, refuse: isGone }, () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
+  const isDone = await deed(button, { what: `${label} was not ended.`, refuse: isGone },
+    () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
   await refresh();
   if (!isDone) return;
   announce(`${label}: Ended`);
@@ -86,10 +115,14 @@ async function end(session, label, button) {
 async function endAll(button) {
   if (button.getAttribute('aria-disabled')) return;
   const number = others().length;
-  const question = { title: 'End all other sessions?', words: [`${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End all others', line: button.dataset.cmd, danger: true };
+  const question = { title: 'End all other sessions?', words: [
+    `${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`,
+  ], deed: 'End all others', line: button.dataset.cmd, danger: true };
   if (!await ask(question)) return;
   let ended = 0;
-  const isDone = await deed(button, { what: 'They were not ended.' }, async () => { ({ ended } = await call('DELETE', '/api/auth/sessions')); });
+  const isDone = await deed(button, { what: 'They were not ended.' }, async () => {
+    ({ ended } = await call('DELETE', '/api/auth/sessions'));
+  });
   await refresh();
   if (!isDone) return;
   announce(`${counted(ended, 'session')}: Ended`);

@@ -1,4 +1,5 @@
-// Settings, API tokens: what there is, what ends soon, revoking; and the command that makes one, which only the host does.
+// Settings, API tokens: what there is, what ends soon, revoking; and the command that makes one, which only the host
+// does.
 import { all, call } from '../frame/api.js';
 import { command, element, find, findAll, icon } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
@@ -13,27 +14,39 @@ import { countOnTab, day, field, fieldError, startSettings } from './page.js';
 const NAME_MAX = 64, DAYS_MAX = 365, DAYS = 90;
 const known = { tokens: [] };
 
-async function read(options) { known.tokens = await all('/api/tokens', options); }
+async function read(options) {
+  known.tokens = await all('/api/tokens', options);
+}
 
 function show() {
   if (!find('#new-h')) build();
   countOnTab(known.tokens.filter(token => token.expires_soon).length);
-  put(find('[data-list]'), known.tokens, () => { check(); return list(); });
+  put(find('[data-list]'), known.tokens, () => {
+    check();
+    return list();
+  });
 }
 
 function build() {
-  find('#screen').replaceChildren(element('div', { class: 'cols side-r' },
-    element('section', { class: 'panel', 'aria-labelledby': 'tk-h' },
-      element('header', {}, element('h2', { id: 'tk-h', tabindex: '-1' }, 'API tokens'), element('span', { class: 'muted small' }, 'act for you on the HTTP API, from other hosts')),
-      element('div', { 'data-list': true })),
-    element('div', { class: 'stack-4' }, newPanel(), mayPanel())));
+  find('#screen').replaceChildren(
+    element('div', { class: 'cols side-r' },
+      element('section', { class: 'panel', 'aria-labelledby': 'tk-h' },
+        element('header', {}, element('h2', { id: 'tk-h', tabindex: '-1' }, 'API tokens'),
+          element('span', { class: 'muted small' }, 'act for you on the HTTP API, from other hosts')),
+        element('div', { 'data-list': true })), element('div', { class: 'stack-4' }, newPanel(), mayPanel()))
+  );
 }
 
 // ---- the list ----
 
 function list() {
   if (known.tokens.length === 0) {
-    return [element('div', { class: 'empty' }, element('h2', {}, 'No tokens'), element('p', {}, 'On this host nothing needs one. A program elsewhere does: name it, and the command that makes its token stands beside.'))];
+    return [
+      element('div', { class: 'empty' }, element('h2', {}, 'No tokens'),
+        element('p', {},
+          'On this host nothing needs one. A program elsewhere does: name it, and the command that makes its '
+            + 'token stands beside.')),
+    ];
   }
   const table = tableOf('API tokens', [['Name'], ['Begins with'], ['Expires'], ['Last used'], ['']], { kind: '' });
   find('tbody', table).append(...known.tokens.map(rowOf));
@@ -43,37 +56,61 @@ function list() {
 function rowOf(token) {
   const { id, name, prefix, scopes, created_at: made, last_used_at: used, last_used_from: from } = token;
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
-    cell(null, '', element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name), element('span', { class: 'muted small' }, 'made ', day(made), scopes?.includes('files') ? ', reaches files' : ''))),
-    cell('Begins with', 'mono small', prefix),
-    cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))),
-    cell('Last used', 'muted small', ...(used ? [time(used, 'ago'), element('br'), from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean) : ['never'])),
-    cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
-      class: 'btn sm danger', type: 'button', 'aria-label': `Revoke ${name}`, 'data-deed': true, 'data-key': `revoke-${id}`, 'data-cmd': revokeCommand(token), on: { click: event => revoke(token, event.currentTarget) },
-    }, 'Revoke'))));
+    cell(null, '',
+      element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name),
+        element('span', { class: 'muted small' }, 'made ', day(made),
+          scopes?.includes('files') ? ', reaches files' : ''))), cell('Begins with', 'mono small', prefix),
+    cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))), cell('Last used', 'muted small', ...(used
+      ? [time(used, 'ago'), element('br'),
+        from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean)
+      : ['never'])), cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
+        class: 'btn sm danger',
+        type: 'button',
+        'aria-label': `Revoke ${name}`,
+        'data-deed': true,
+        'data-key': `revoke-${id}`,
+        'data-cmd': revokeCommand(token),
+        on: { click: event => revoke(token, event.currentTarget) },
+      }, 'Revoke'))));
 }
 
 function expiry({ status, expires_soon: isSoon, expires_at: at }) {
-  if (status === 'expired') return [element('span', { class: 'state stopped' }, 'expired'), element('span', { class: 'muted small' }, day(at), '; revoke it to clear the list')];
-  const left = isSoon ? element('span', { class: 'state warn', title: 'expires within seven days' }, element('span', {}, 'in ', time(at, 'until'), element('span', { class: 'vh' }, ', expires within seven days'))) : element('span', {}, 'in ', time(at, 'until'));
+  if (status === 'expired')
+    return [element('span', { class: 'state stopped' }, 'expired'),
+      element('span', { class: 'muted small' }, day(at), '; revoke it to clear the list')];
+  const left = isSoon
+    ? element('span', { class: 'state warn', title: 'expires within seven days' },
+      element('span', {}, 'in ', time(at, 'until'), element('span', { class: 'vh' }, ', expires within seven days')))
+    : element('span', {}, 'in ', time(at, 'until'));
   return [left, element('span', { class: 'muted small' }, day(at), isSoon && '; make its successor now')];
 }
 
 // ---- revoking ----
 
 // By its name, where that is plain and means this one; else by its id.
-const revokeCommand = ({ id, name, status }) => `svc token revoke ${status === 'active' && /^\w[\w.@+-]*$/.test(name) && !name.startsWith('svc_pat_') ? name : id}`;
+const revokeCommand = ({ id, name, status }) =>
+  `svc token revoke ${status === 'active' && /^\w[\w.@+-]*$/.test(name) && !name.startsWith('svc_pat_') ? name : id}`;
 
 function lastUse({ last_used_at: used, last_used_from: from }) {
-  return used ? `It was last used ${time(used, 'ago').textContent}${from ? ` from ${from}` : ''}.` : 'It was never used.';
+  return used
+    ? `It was last used ${time(used, 'ago').textContent}${from ? ` from ${from}` : ''}.`
+    : 'It was never used.';
 }
 
 async function revoke(token, button) {
   if (button.getAttribute('aria-disabled')) return;
   const { id, name, status } = token;
-  const words = status === 'expired' ? 'It has expired, and is of no use to anybody. This clears it from the list.' : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
-  if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, line: revokeCommand(token), danger: true })) return;
+  const words = status === 'expired'
+    ? 'It has expired, and is of no use to anybody. This clears it from the list.'
+    : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
+  if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, line: revokeCommand(token),
+    danger: true })) return;
   const at = known.tokens.findIndex(other => other.id === id);
-  if (!await deed(button, { what: `${name} was not revoked.`, refuse: isGone }, () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`))) { await refresh(); return; }
+  if (!await deed(button, { what: `${name} was not revoked.`, refuse: isGone },
+    () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`))) {
+    await refresh();
+    return;
+  }
   await refresh();
   announce(`${name}: Revoked`);
   const rest = findAll('[data-key^=revoke-]');
@@ -86,19 +123,29 @@ const isGone = error => error.status === 404;
 // ---- a new one ----
 
 function newPanel() {
-  const name = element('input', { class: 'input mono', id: 'tn', name: 'name', placeholder: 'laptop', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
+  const name = element('input', { class: 'input mono', id: 'tn', name: 'name', placeholder: 'laptop',
+    autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
   const files = element('input', { type: 'checkbox', id: 'tf', name: 'files', on: { change: check } });
-  const days = element('input', { class: 'input num', id: 'te', name: 'expires_days', type: 'number', min: '1', max: String(DAYS_MAX), value: String(DAYS), on: { input: check } });
-  const box = (title, ...content) => element('section', { class: 'panel', 'aria-labelledby': 'new-h' }, element('header', {}, element('h2', { id: 'new-h' }, title)), element('div', { class: 'body stack-4' }, ...content));
+  const days = element('input', { class: 'input num', id: 'te', name: 'expires_days', type: 'number', min: '1',
+    max: String(DAYS_MAX), value: String(DAYS), on: { input: check } });
+  const box = (title, ...content) =>
+    element('section', { class: 'panel', 'aria-labelledby': 'new-h' },
+      element('header', {}, element('h2', { id: 'new-h' }, title)),
+      element('div', { class: 'body stack-4' }, ...content));
   return box('A new token',
-    element('p', { class: 'soft small' }, 'Tokens are made on the host, where the kernel says who you are. The secret is printed once, here into a file that only you can read, and kept nowhere.'),
-    element('div', { class: 'form-grid' },
-      element('div', { class: 'w2' }, field('Name', name)),
-      element('div', { class: 'w2' }, field('Lifetime', days, { around: element('div', { class: 'unit' }, days, element('span', {}, 'days')) }))),
+    element('p', { class: 'soft small' },
+      'Tokens are made on the host, where the kernel says who you are. The secret is printed once, here into a '
+        + 'file that only you can read, and kept nowhere.'),
+    element('div', { class: 'form-grid' }, element('div', { class: 'w2' }, field('Name', name)),
+      element('div', { class: 'w2' },
+        field('Lifetime', days, { around: element('div', { class: 'unit' }, days, element('span', {}, 'days')) }))),
     element('label', { class: 'check', for: 'tf' }, files, element('span', {}, 'It also reads and writes my files')),
     element('div', { 'data-create': true }, command('')),
-    element('p', { class: 'muted small' }, 'Then, where it is used, with that file and the host\'s certificate ', element('span', { class: 'mono' }, 'svc.pem'), ', which an administrator gives you:'),
-    command(`(umask 077; printf 'Authorization: Bearer %s\\n' "$(cat svc-token)" >svc-header)\ncurl -sS --fail-with-body --cacert svc.pem -H @svc-header ${location.origin}/api/workspaces`));
+    element('p', { class: 'muted small' }, "Then, where it is used, with that file and the host's certificate ",
+      element('span', { class: 'mono' }, 'svc.pem'), ', which an administrator gives you:'), command(
+      `(umask 077; printf 'Authorization: Bearer %s\\n' "$(cat svc-token)" >svc-header)\ncurl -sS `
+        + `--fail-with-body --cacert svc.pem -H @svc-header ${location.origin}/api/workspaces`
+    ));
 }
 
 function createCommand(name, days, files) {
@@ -111,7 +158,11 @@ function check() {
   const name = find('#tn'), days = find('#te');
   const text = name.value.trim(), number = Number(days.value), isFiles = find('#tf').checked;
   const isTaken = known.tokens.some(token => token.status === 'active' && token.name === text.normalize('NFC'));
-  fieldError(name, isTaken ? 'an active token has this name' : [...text].length > NAME_MAX ? `has at most ${NAME_MAX} characters` : '');
+  fieldError(name, isTaken
+    ? 'an active token has this name'
+    : [...text].length > NAME_MAX
+    ? `has at most ${NAME_MAX} characters`
+    : '');
   fieldError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
   const line = createCommand(text, days.value, isFiles);
   find('[data-create] code').textContent = `(umask 077; ${line} >svc-token)`;
@@ -119,12 +170,16 @@ function check() {
 }
 
 function mayPanel() {
-  const row = (kind, name, text) => element('span', { class: 'row nowrap' }, element('span', { class: kind }, icon(name)), element('span', {}, element('span', { class: 'vh' }, kind === 'is-ok' ? 'may: ' : 'never: '), text));
-  return element('section', { class: 'panel', 'aria-labelledby': 'may-h' }, element('header', {}, element('h2', { id: 'may-h' }, 'What a token may')), element('div', { class: 'body stack-2 small' },
-    row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
-    row('is-ok', 'check', 'your files, if it is made with that scope'),
-    row('muted', 'close', 'the audit, other tokens'),
-    row('muted', 'close', 'anything an administrator does, whoever owns it')));
+  const row = (kind, name, text) =>
+    element('span', { class: 'row nowrap' }, element('span', { class: kind }, icon(name)),
+      element('span', {}, element('span', { class: 'vh' }, kind === 'is-ok' ? 'may: ' : 'never: '), text));
+  return element('section', { class: 'panel', 'aria-labelledby': 'may-h' },
+    element('header', {}, element('h2', { id: 'may-h' }, 'What a token may')),
+    element('div', { class: 'body stack-2 small' },
+      row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
+      row('is-ok', 'check', 'your files, if it is made with that scope'),
+      row('muted', 'close', 'the audit, other tokens'),
+      row('muted', 'close', 'anything an administrator does, whoever owns it')));
 }
 
 startSettings({ read, show, failed: 'Your tokens could not be read.', wants: ({ type }) => type.startsWith('token.') });

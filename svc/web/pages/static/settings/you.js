@@ -17,7 +17,10 @@ const known = { me: null, usage: null, tokens: 0, sessions: 0 };
 
 async function read(options) {
   const [me, usage, tokens, sessions] = await Promise.all(
-    ['/api/users/me', '/api/usage/me', '/api/tokens?limit=1&status=active', '/api/auth/sessions?limit=1'].map(path => call('GET', path, options)));
+    ['/api/users/me', '/api/usage/me', '/api/tokens?limit=1&status=active', '/api/auth/sessions?limit=1'].map(path =>
+      call('GET', path, options)
+    )
+  );
   Object.assign(known, { me, usage, tokens: tokens.total, sessions: sessions.total });
 }
 
@@ -34,42 +37,60 @@ function show(session) {
 }
 
 function build({ user }) {
-  find('#screen').replaceChildren(element('div', { class: 'cols half' },
-    element('div', { class: 'stack-4' }, youPanel(), quotaPanel()),
-    element('div', { class: 'stack-4' }, browserPanel(), passwordPanel({ user, renewed }))));
+  find('#screen').replaceChildren(
+    element('div', { class: 'cols half' }, element('div', { class: 'stack-4' }, youPanel(), quotaPanel()),
+      element('div', { class: 'stack-4' }, browserPanel(), passwordPanel({ user, renewed })))
+  );
 }
 
-const panel = (id, title, ...content) => element('section', { class: 'panel', 'aria-labelledby': id }, element('header', {}, element('h2', { id }, title)), ...content);
+const panel = (id, title, ...content) =>
+  element('section', { class: 'panel', 'aria-labelledby': id }, element('header', {}, element('h2', { id }, title)),
+    ...content);
 
 // ---- you ----
 
 function facts({ name, uid, superuser, linux_account: linux }) {
   return [
-    element('dt', {}, 'Account'), element('dd', { class: 'mono' }, `${name}, uid ${uid}`),
-    element('dt', {}, 'Home'), element('dd', { class: 'mono' }, linux.home),
-    superuser && element('dt', {}, 'Role'), superuser && element('dd', {}, 'administrator'),
+    element('dt', {}, 'Account'),
+    element('dd', { class: 'mono' }, `${name}, uid ${uid}`),
+    element('dt', {}, 'Home'),
+    element('dd', { class: 'mono' }, linux.home),
+    superuser && element('dt', {}, 'Role'),
+    superuser && element('dd', {}, 'administrator'),
   ].filter(Boolean);
 }
 
-const nameCommand = text => `svc api PATCH /api/users/${known.me.name} --body ${quoted(JSON.stringify({ display_name: text }))}`;
+const nameCommand = text =>
+  `svc api PATCH /api/users/${known.me.name} --body ${quoted(JSON.stringify({ display_name: text }))}`;
 
 function youPanel() {
-  const name = element('input', { class: 'input', id: 'dn', name: 'display_name', autocomplete: 'name', maxlength: '128' });
-  const save = element('button', { class: 'btn primary', 'data-deed': true, 'data-key': 'save', 'data-cmd': nameCommand(known.me.display_name) }, 'Save');
+  const name = element('input', { class: 'input', id: 'dn', name: 'display_name', autocomplete: 'name',
+    maxlength: '128' });
+  const save = element('button', { class: 'btn primary', 'data-deed': true, 'data-key': 'save',
+    'data-cmd': nameCommand(known.me.display_name) }, 'Save');
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';
     save.dataset.cmd = nameCommand(name.value);
     setLine(name.value === known.me.display_name ? 'svc whoami' : nameCommand(name.value));
   });
-  const form = element('form', { class: 'stack-4', on: { submit: event => { event.preventDefault(); saveName(form, name, save); } } },
-    field('Your name', name, { help: "Shown beside your account's name." }), element('div', { class: 'row' }, save));
-  return panel('you-h', 'You', element('div', { class: 'body stack-4' }, element('dl', { class: 'facts', 'data-facts': true }), form));
+  const form = element('form', { class: 'stack-4', on: { submit: event => {
+    event.preventDefault();
+    saveName(form, name, save);
+  } } }, field('Your name', name, { help: "Shown beside your account's name." }),
+    element('div', { class: 'row' }, save));
+  return panel('you-h', 'You',
+    element('div', { class: 'body stack-4' }, element('dl', { class: 'facts', 'data-facts': true }), form));
 }
 
 async function saveName(form, name, save) {
-  const request = async () => { known.me.display_name = (await call('PATCH', `/api/users/${encodeURIComponent(known.me.name)}`, { body: { display_name: name.value } })).display_name; };
+  const request = async () => {
+    known.me.display_name =
+      (await call('PATCH', `/api/users/${encodeURIComponent(known.me.name)}`, { body: { display_name: name.value } }))
+        .display_name;
+  };
   fieldErrors(form, []);
-  if (!await deed(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) }, request)) return;
+  if (!await deed(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) },
+    request)) return;
   delete name.dataset.typed;
   name.value = known.me.display_name;
   showPerson(known.me.display_name);
@@ -86,12 +107,16 @@ function quotaPanel() {
 
 function quota({ quota: most, ...used }) {
   const rows = [
-    ['Workspaces', used.workspaces, most.max_workspaces, amount], ['Running', used.running, most.max_running, amount],
-    ['GPUs', used.gpus, most.max_gpus, amount], ['CPUs', used.cpu, most.max_cpu, amount],
-    ['Memory', used.memory_bytes, most.max_memory_bytes, gibibytes, ' GiB'], ['Images', used.image_bytes, most.max_image_bytes, gibibytes, ' GiB'],
+    ['Workspaces', used.workspaces, most.max_workspaces, amount],
+    ['Running', used.running, most.max_running, amount],
+    ['GPUs', used.gpus, most.max_gpus, amount],
+    ['CPUs', used.cpu, most.max_cpu, amount],
+    ['Memory', used.memory_bytes, most.max_memory_bytes, gibibytes, ' GiB'],
+    ['Images', used.image_bytes, most.max_image_bytes, gibibytes, ' GiB'],
   ];
   return [
-    element('p', { class: 'muted small' }, 'Your policy is ', element('span', { class: 'mono' }, most.name), '; an administrator changes it. ',
+    element('p', { class: 'muted small' }, 'Your policy is ', element('span', { class: 'mono' }, most.name),
+      '; an administrator changes it. ',
       element('a', { href: '/workspaces', 'data-cmd': 'svc ws capacity' }, 'Who has the GPUs')),
     ...rows.map(([label, value, limit, form, unit]) => gauge(label, value, limit, form, unit)),
   ];
@@ -102,15 +127,24 @@ function quota({ quota: most, ...used }) {
 const THEMES = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']];
 
 function browserPanel() {
-  const radio = ([value, title]) => element('label', {}, element('input', { type: 'radio', name: 'theme', value, on: { change: () => chooseTheme(value) } }), title);
-  const check = (attributes, ...words) => element('label', { class: 'check' }, element('input', { type: 'checkbox', ...attributes }), element('span', {}, ...words));
+  const radio = ([value, title]) =>
+    element('label', {}, element('input', { type: 'radio', name: 'theme', value, on: { change: () =>
+      chooseTheme(value) } }), title);
+  const check = (attributes, ...words) =>
+    element('label', { class: 'check' }, element('input', { type: 'checkbox', ...attributes }),
+      element('span', {}, ...words));
   const kbd = key => element('kbd', {}, key);
-  const box = panel('look-h', 'This browser', element('div', { class: 'body stack-4' },
-    element('div', { class: 'field' }, element('span', { class: 'label', id: 'theme-h' }, 'Colours'), element('div', { class: 'seg', role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
-    check({ 'data-single-keys': true, on: { change: event => chooseSingleKeys(event.target.checked) } },
-      'Single keys: ', kbd('c'), ' ', kbd('/'), ' ', kbd('y'), ' ', kbd('j'), ' ', kbd('k'), ', ', kbd('g'), ' with a letter, and ', kbd('1'), ' to ', kbd('9'), ' for tabs', element('br'), element('span', { class: 'help' }, 'Ctrl K works either way.')),
-    check({ 'data-reader': true, on: { change: event => localStorage.setItem(READER, event.target.checked ? 'on' : 'off') } }, 'Read the terminal aloud to a screen reader'),
-    element('dl', { class: 'facts', 'data-session': true })));
+  const box = panel('look-h', 'This browser',
+    element('div', { class: 'body stack-4' },
+      element('div', { class: 'field' }, element('span', { class: 'label', id: 'theme-h' }, 'Colours'),
+        element('div', { class: 'seg', role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
+      check({ 'data-single-keys': true, on: { change: event => chooseSingleKeys(event.target.checked) } },
+        'Single keys: ', kbd('c'), ' ', kbd('/'), ' ', kbd('y'), ' ', kbd('j'), ' ', kbd('k'), ', ', kbd('g'),
+        ' with a letter, and ', kbd('1'), ' to ', kbd('9'), ' for tabs', element('br'),
+        element('span', { class: 'help' }, 'Ctrl K works either way.')),
+      check({ 'data-reader': true,
+        on: { change: event => localStorage.setItem(READER, event.target.checked ? 'on' : 'off') } },
+        'Read the terminal aloud to a screen reader'), element('dl', { class: 'facts', 'data-session': true })));
   showChoices(box);
   onChoice(() => showChoices(box));
   return box;
@@ -126,8 +160,10 @@ function sessionFacts([session, total]) {
   const others = total - 1;
   return [
     element('dt', {}, 'Session'),
-    element('dd', {}, 'since ', day(session.created_at), ', ', time(session.created_at, 'clock'), ` from ${session.address}; ends on `, day(session.ends_at), ' at the latest. ',
-      element('a', { href: '/settings/sessions', 'data-cmd': 'svc api GET /api/auth/sessions', 'data-key': 'sessions' }, others > 0 ? `${counted(others, 'other session')}` : 'Sessions')),
+    element('dd', {}, 'since ', day(session.created_at), ', ', time(session.created_at, 'clock'),
+      ` from ${session.address}; ends on `, day(session.ends_at), ' at the latest. ',
+      element('a', { href: '/settings/sessions', 'data-cmd': 'svc api GET /api/auth/sessions', 'data-key': 'sessions' },
+        others > 0 ? `${counted(others, 'other session')}` : 'Sessions')),
   ];
 }
 
@@ -139,4 +175,5 @@ function renewed(login) {
   refreshSoon();
 }
 
-startSettings({ read, show, failed: 'Your settings could not be read.', wants: ({ type }) => type.startsWith('token.') || type.startsWith('workspace.') });
+startSettings({ read, show, failed: 'Your settings could not be read.',
+  wants: ({ type }) => type.startsWith('token.') || type.startsWith('workspace.') });

@@ -9,6 +9,8 @@ const ENDS = {
 };
 
 export function askToCancel({ id, kind, subject, template }) {
-  const what = { build: 'build', pull: 'pull', setup: 'set-up' }[kind] ?? 'operation', name = kind === 'setup' ? subject.name : template?.name ?? subject.name;
-  return ask({ title: `Cancel the ${what} of ${name}?`, words: [ENDS[kind] ?? 'It ends where it is.'], deed: `Cancel the ${what}`, keep: 'Let it run', line: `svc operation cancel ${quoted(id)}` });
+  const what = { build: 'build', pull: 'pull', setup: 'set-up' }[kind] ?? 'operation',
+    name = kind === 'setup' ? subject.name : template?.name ?? subject.name;
+  return ask({ title: `Cancel the ${what} of ${name}?`, words: [ENDS[kind] ?? 'It ends where it is.'],
+    deed: `Cancel the ${what}`, keep: 'Let it run', line: `svc operation cancel ${quoted(id)}` });
 }

@@ -15,7 +15,10 @@ function open(title, ...content) {
   dialog.addEventListener('close', () => {
     dialog.remove();
     // The row may be another element by now: back to the control that is in its place.
-    const again = key && find(row ? `[data-id="${CSS.escape(row)}"] [data-key="${CSS.escape(key)}"]` : `[data-key="${CSS.escape(key)}"]`);
+    const again = key
+      && find(
+        row ? `[data-id="${CSS.escape(row)}"] [data-key="${CSS.escape(key)}"]` : `[data-key="${CSS.escape(key)}"]`
+      );
     if (document.activeElement === document.body) (opener.isConnected ? opener : again)?.focus();
   });
   dialog.showModal();
@@ -24,8 +27,9 @@ function open(title, ...content) {
 
 // What is done on the host: the commands, and why not here.
 export function hostDialog({ title, words, lines, extra = [] }) {
-  open(title, element('form', { method: 'dialog' }, ...words.map(text => element('p', {}, text)), ...extra, ...lines.map(command),
-    element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
+  open(title,
+    element('form', { method: 'dialog' }, ...words.map(text => element('p', {}, text)), ...extra, ...lines.map(command),
+      element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
 }
 
 // A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
@@ -36,7 +40,9 @@ export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send,
   const place = element('div', { 'data-refused': true, hidden: true });
   const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, deed);
   const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
-    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } }, keep), button));
+    element('div', { class: 'ends' },
+      element('button', { class: 'btn', type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } },
+        keep), button));
   const follow = () => {
     const text = lineOf();
     code.textContent = text;
@@ -44,7 +50,11 @@ export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send,
     setAttribute(button, 'data-cmd', text || null);
   };
   let result = null;
-  const say = notice => { place.replaceChildren(...(notice ? [notice] : [])); place.hidden = notice === null; if (notice) notice.focus(); };
+  const say = notice => {
+    place.replaceChildren(...(notice ? [notice] : []));
+    place.hidden = notice === null;
+    if (notice) notice.focus();
+  };
 
   async function submit(event) {
     event.preventDefault();
@@ -78,8 +88,8 @@ export function field(name, label, control, help = null) {
   setAttribute(control, 'id', `f-${name}`);
   setAttribute(control, 'name', name);
   setAttribute(control, 'aria-describedby', help ? `f-${name}-h` : null);
-  return element('div', { class: 'field', 'data-field': name }, element('label', { for: `f-${name}` }, label), control.parentElement ?? control,
-    help && element('span', { class: 'help', id: `f-${name}-h` }, help));
+  return element('div', { class: 'field', 'data-field': name }, element('label', { for: `f-${name}` }, label),
+    control.parentElement ?? control, help && element('span', { class: 'help', id: `f-${name}-h` }, help));
 }
 
 // A number and its unit beside it.
@@ -98,7 +108,9 @@ export function clearErrors(form) {
 
 // Put the errors of fields to their fields, and the focus on the first. False where one belongs to none.
 export function showErrors(form, error) {
-  const places = (error.fields ?? []).map(({ field: name, message }) => ({ message, place: find(`[data-field="${CSS.escape(name)}"]`, form) }));
+  const places = (error.fields ?? []).map(({ field: name, message }) => ({ message,
+    place: find(`[data-field="${CSS.escape(name)}"]`, form) })
+  );
   if (places.length === 0 || places.some(({ place }) => !place)) return false;
   for (const { place, message } of places) {
     const control = find('.input', place), id = `${control.id}-e`;

@@ -2,7 +2,8 @@
 import { element } from '../frame/dom.js';
 
 export function bank(gpus, { compact = false } = {}) {
-  return element('ul', { class: `bank${compact ? ' compact' : ''}`, 'aria-label': 'GPUs of this host' }, gpus.map(slot));
+  return element('ul', { class: `bank${compact ? ' compact' : ''}`, 'aria-label': 'GPUs of this host' },
+    gpus.map(slot));
 }
 
 function slot(gpu) {
@@ -19,16 +20,24 @@ const nameOf = holder => holder.workspace ?? holder.owner;
 function slotOf({ state: name, mode, holders }) {
   const own = holders.find(holder => holder.mine && !holder.outside);
   const others = holders.filter(holder => holder !== own);
-  if (name === 'lost') return { kind: 'lost', word: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
+  if (name === 'lost')
+    return { kind: 'lost', word: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
   if (name === 'unusable') return { kind: 'lost', word: 'unusable', who: 'not for svc', how: '' };
   if (holders.some(holder => holder.outside)) {
     const outside = holders.find(holder => holder.outside);
-    return { kind: own ? 'outside mine' : 'outside', word: 'in use', who: outside.owner, how: own ? `outside svc, with ${nameOf(own)}` : 'outside svc' };
+    return { kind: own ? 'outside mine' : 'outside', word: 'in use', who: outside.owner,
+      how: own ? `outside svc, with ${nameOf(own)}` : 'outside svc' };
   }
   if (own && mode === 'shared') {
-    return { kind: 'shared mine', word: 'shared', who: nameOf(own), how: others.length ? `with ${others.map(holder => holder.owner).join(', ')}` : 'nobody else yet' };
+    return { kind: 'shared mine', word: 'shared', who: nameOf(own), how: others.length
+      ? `with ${others.map(holder => holder.owner).join(', ')}`
+      : 'nobody else yet' };
   }
   if (own) return { kind: 'mine', word: 'yours', who: nameOf(own), how: 'exclusive' };
-  if (holders.length) return { kind: 'leased', word: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '), how: mode ?? '' };
-  return name === 'busy' ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' } : { kind: 'free', word: '', who: 'free', how: '' };
+  if (holders.length)
+    return { kind: 'leased', word: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '),
+      how: mode ?? '' };
+  return name === 'busy'
+    ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' }
+    : { kind: 'free', word: '', who: 'free', how: '' };
 }

@@ -10,8 +10,7 @@ export function headroom({ quota, used, remaining, host, gpus }) {
     element('header', {}, element('h2', { id: 'room-h' }, 'Yours now'),
       element('span', { class: 'muted small' }, ...summary(host, quota, remaining)),
       models && element('div', { class: 'actions' }, element('span', { class: 'muted tiny' }, models))),
-    element('div', { class: 'headroom' },
-      gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus)),
+    element('div', { class: 'headroom' }, gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus)),
       element('div', { class: 'gauges' },
         host.gpus > 0 && ownGauge('GPUs', used.gpus, quota.max_gpus, host.gpus, amount, '', 'mine'),
         gauge('Running', used.running, quota.max_running, amount),
@@ -28,8 +27,12 @@ function ownGauge(label, value, limit, ofHost, form, unit = '', kind = '') {
 function summary(host, quota, remaining) {
   const name = element('span', { class: 'mono' }, quota.name);
   if (host.gpus === 0) return ['this host has no GPUs; your quota is ', name];
-  const free = `${host.gpus_free} of ${counted(host.gpus, 'GPU')} ${host.gpus_free === 1 ? 'is' : 'are'} free; your quota `;
-  return remaining.gpus === null ? [free, name, ' has no limit of GPUs'] : [free, name, ` has ${counted(Math.max(0, remaining.gpus), 'GPU')} left`];
+  const free = `${host.gpus_free} of ${counted(host.gpus, 'GPU')} ${
+    host.gpus_free === 1 ? 'is' : 'are'
+  } free; your quota `;
+  return remaining.gpus === null
+    ? [free, name, ' has no limit of GPUs']
+    : [free, name, ` has ${counted(Math.max(0, remaining.gpus), 'GPU')} left`];
 }
 
 function modelsOf(gpus) {
@@ -42,20 +45,26 @@ function modelsOf(gpus) {
 export function gauge(label, value, most, form, unit = '', kind = '', words = '') {
   const text = words || (most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`);
   const isOver = most !== null && value > most;
-  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value,
+    'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
     bar(most ? value / most * 100 : 0, isOver ? words ? 'warn' : 'over' : kind));
 }
 
-const boneWords = text => element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
+const boneWords = text =>
+  element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
 
 // The same, while it is read: as high as it will be.
 export function headroomBones() {
-  const gaugeBones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
+  const gaugeBones = () =>
+    element('div', { class: 'gauge' },
+      element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
   const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
   return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is yours now' },
-    element('header', {}, element('h2', {}, 'Yours now'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
+    element('header', {}, element('h2', {}, 'Yours now'),
+      boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
       element('div', { class: 'actions' }, boneWords('8 × NVIDIA H100 80GB HBM3'))),
-    element('div', { class: 'headroom' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
+    element('div', { class: 'headroom' },
+      element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
       element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));
 }

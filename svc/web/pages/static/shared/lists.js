@@ -8,7 +8,12 @@ const PIECE = 200; // rows that are built at once
 export function pieceOf(items, place, shown, again) {
   const most = shown.pieces * PIECE;
   place.hidden = items.length <= most;
-  if (!place.firstChild) place.append(element('span', { class: 'muted small' }), element('button', { class: 'btn sm', type: 'button', 'data-key': 'piece', on: { click: () => { shown.pieces += 1; again(); } } }));
+  if (!place.firstChild)
+    place.append(element('span', { class: 'muted small' }),
+      element('button', { class: 'btn sm', type: 'button', 'data-key': 'piece', on: { click: () => {
+        shown.pieces += 1;
+        again();
+      } } }));
   place.firstChild.textContent = `${Math.min(most, items.length)} of ${counted(items.length, 'row')}`;
   place.lastChild.textContent = `Show ${Math.min(PIECE, Math.max(0, items.length - most))} more`;
   return items.slice(0, most);
@@ -16,9 +21,21 @@ export function pieceOf(items, place, shown, again) {
 
 // A search field and the filters beside it; `again` shows what is chosen.
 export function filtersOf({ label, placeholder, filters, shown, again }) {
-  const search = element('input', { class: 'input', type: 'search', placeholder, 'aria-label': label, value: shown.text, 'data-search': true, 'data-key': 'search', on: { input: event => { shown.text = event.target.value; shown.pieces = 1; again(); } } });
-  const button = ([name, title]) => element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': String(shown.filter === name), on: { click: () => { shown.filter = name; shown.pieces = 1; again(); } } }, title, ' ', element('span', { class: 'muted num' }));
-  return element('div', { class: 'filters' }, element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
+  const search = element('input', { class: 'input', type: 'search', placeholder, 'aria-label': label, value: shown.text,
+    'data-search': true, 'data-key': 'search', on: { input: event => {
+      shown.text = event.target.value;
+      shown.pieces = 1;
+      again();
+    } } });
+  const button = ([name, title]) =>
+    element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`,
+      'aria-pressed': String(shown.filter === name), on: { click: () => {
+        shown.filter = name;
+        shown.pieces = 1;
+        again();
+      } } }, title, ' ', element('span', { class: 'muted num' }));
+  return element('div', { class: 'filters' },
+    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
     element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(filters).map(button)));
 }
 

@@ -4,16 +4,21 @@ import { element, find, icon } from '../frame/dom.js';
 const PORT_KINDS = ['http', 'https', 'tcp', 'ssh', 'postgres'];
 const PORT_LOGINS = { ssh: 'root', postgres: 'postgres' };
 
-const portPart = (label, control, wide = '') => element('label', { class: `field ${wide}`.trim() }, element('span', { class: 'vh' }, label), control);
-const portInput = attributes => element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
+const portPart = (label, control, wide = '') =>
+  element('label', { class: `field ${wide}`.trim() }, element('span', { class: 'vh' }, label), control);
+const portInput = attributes =>
+  element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const portSelect = (name, value, words) => {
-  const node = element('select', { class: 'input', 'data-part': name }, Object.entries(words).map(([key, word]) => element('option', { value: key }, word)));
+  const node = element('select', { class: 'input', 'data-part': name },
+    Object.entries(words).map(([key, word]) => element('option', { value: key }, word)));
   node.value = value;
   return node;
 };
 
 // The fields of a port: name, port inside, kind, who may connect, login.
-export function portFields({ name = '', container_port: number = '', access = 'owner', kind = 'http', user = '' } = {}) {
+export function portFields(
+  { name = '', container_port: number = '', access = 'owner', kind = 'http', user = '' } = {},
+) {
   const login = portInput({ class: 'input mono', value: user ?? '', maxlength: 32, 'data-part': 'user' });
   const kinds = portSelect('kind', kind, Object.fromEntries(PORT_KINDS.map(one => [one, one])));
   const loginPart = portPart('Login inside', login);
@@ -24,15 +29,24 @@ export function portFields({ name = '', container_port: number = '', access = 'o
   };
   for (const event of ['input', 'change']) kinds.addEventListener(event, follow); // before the form reads it
   follow();
-  return [portPart('Name of the port', portInput({ class: 'input mono', placeholder: 'name', value: name, maxlength: 63, 'data-part': 'name' })),
-    portPart('Port inside; empty for the same number as on the host', portInput({ class: 'input num', placeholder: 'port inside', inputmode: 'numeric', value: String(number ?? ''), 'data-part': 'container_port' })),
-    portPart('What is behind it', kinds), portPart('Who may connect', portSelect('access', access, { owner: 'for me alone', host: 'for every user of the host' })), loginPart];
+  return [
+    portPart('Name of the port',
+      portInput({ class: 'input mono', placeholder: 'name', value: name, maxlength: 63, 'data-part': 'name' })),
+    portPart('Port inside; empty for the same number as on the host',
+      portInput({ class: 'input num', placeholder: 'port inside', inputmode: 'numeric', value: String(number ?? ''),
+        'data-part': 'container_port' })),
+    portPart('What is behind it', kinds),
+    portPart('Who may connect',
+      portSelect('access', access, { owner: 'for me alone', host: 'for every user of the host' })),
+    loginPart,
+  ];
 }
 
 // The texts of such fields, by their names.
 export function portTexts(place) {
   const text = name => find(`[data-part=${name}]`, place).value.trim();
-  return { name: text('name'), container_port: text('container_port'), kind: text('kind'), access: text('access'), user: text('user') };
+  return { name: text('name'), container_port: text('container_port'), kind: text('kind'), access: text('access'),
+    user: text('user') };
 }
 
 /**
@@ -40,13 +54,15 @@ export function portTexts(place) {
  * @param {ReturnType<typeof portTexts>} texts
  */
 export function portRequest({ name, container_port: number, kind, access, user }) {
-  return { name, container_port: number === '' ? null : /^\d+$/.test(number) ? Number(number) : number, access, kind, user: user || null };
+  return { name, container_port: number === '' ? null : /^\d+$/.test(number) ? Number(number) : number, access, kind,
+    user: user || null };
 }
 
 // A row with a button that takes it away.
 export function rowWith(label, remove, ...parts) {
   const node = element('div', { class: 'form-row' }, element('div', { class: 'form-grid' }, ...parts),
-    element('button', { class: 'btn icon quiet', type: 'button', 'aria-label': label, on: { click: () => remove(node) } }, icon('close')),
+    element('button', { class: 'btn icon quiet', type: 'button', 'aria-label': label,
+      on: { click: () => remove(node) } }, icon('close')),
     element('p', { class: 'field-error', hidden: true }, icon('warning'), element('span', {})));
   return node;
 }

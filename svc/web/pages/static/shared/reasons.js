@@ -10,6 +10,9 @@ const REASONS = {
 };
 
 export function reason(code, exitCode) {
-  if (code === 'container_exited') return exitCode === null ? 'its command ended' : `its command ended with ${exitCode}`;
+  if (code === 'container_exited')
+    return exitCode === null
+      ? 'its command ended'
+      : `its command ended with ${exitCode}`;
   return code === null ? '' : REASONS[code] ?? code.replaceAll('_', ' ');
 }

@@ -5,7 +5,10 @@ export const state = (kind, word) => element('span', { class: `state ${kind}` },
 
 // A button of a row: its label names the row; while the service is away it does nothing, and says so.
 export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet', picture = null }) {
-  return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`, 'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => { if (!isAway) press(event.currentTarget); } } }, picture && icon(picture), element('span', { class: 'clip' }, label));
+  return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`,
+    'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => {
+      if (!isAway) press(event.currentTarget);
+    } } }, picture && icon(picture), element('span', { class: 'clip' }, label));
 }
 
 /**
@@ -30,9 +33,20 @@ export function rowMenu(name, items, { isAway }) {
     const { label, line, press, href, danger, why } = entry;
     if (href) return element('li', {}, element('a', { href, 'data-cmd': line }, label));
     const id = why ? `why-${name}-${at}` : null;
-    const click = event => { if (!isAway && !why) { const menu = event.currentTarget.closest('details'); menu.open = false; find('summary', menu).focus(); press(); } };
-    return element('li', {}, element('button', { type: 'button', class: danger ? 'danger' : null, 'aria-disabled': isAway || why ? 'true' : null, 'aria-describedby': id, 'data-cmd': line, on: { click } }, label,
-      why && element('span', { class: 'muted tiny push', id }, why)));
+    const click = event => {
+      if (!isAway && !why) {
+        const menu = event.currentTarget.closest('details');
+        menu.open = false;
+        find('summary', menu).focus();
+        press();
+      }
+    };
+    return element('li', {},
+      element('button', { type: 'button', class: danger ? 'danger' : null,
+        'aria-disabled': isAway || why ? 'true' : null, 'aria-describedby': id, 'data-cmd': line, on: { click } },
+        label, why && element('span', { class: 'muted tiny push', id }, why)));
   };
-  return element('details', { class: 'menu' }, element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, items.map(item)));
+  return element('details', { class: 'menu' },
+    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' },
+      icon('more')), element('ul', {}, items.map(item)));
 }

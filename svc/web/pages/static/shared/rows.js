@@ -21,7 +21,9 @@ export function showRows(body, rows) {
 
 // Put these rows in this order, and touch none that is in its place: one that is moved loses the focus.
 export function arrange(body, rows) {
-  rows.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+  rows.forEach((row, at) => {
+    if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
+  });
   while (body.children.length > rows.length) body.lastElementChild.remove();
 }
 

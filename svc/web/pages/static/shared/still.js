@@ -5,9 +5,13 @@ const said = new WeakMap(); // place -> what it says
 const owed = new Map(); // place -> what is to be shown there when the hand is off
 let isHeld = false;
 
-document.addEventListener('pointerdown', () => { isHeld = true; });
+document.addEventListener('pointerdown', () => {
+  isHeld = true;
+});
 for (const name of ['pointerup', 'pointercancel']) document.addEventListener(name, () => setTimeout(letGo));
-document.addEventListener('click', () => { isHeld = false; }, true); // it has its target by now
+document.addEventListener('click', () => {
+  isHeld = false;
+}, true); // it has its target by now
 
 function letGo() {
   isHeld = false;

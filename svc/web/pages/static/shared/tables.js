@@ -3,19 +3,27 @@ import { element, find } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 
 // A cell; its label stands before it where the table is folded.
-export const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
+export const cell = (label, kind, ...content) =>
+  element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
 
 // A table whose roles are written out, since folding changes how it is displayed. `heads`: [title, class].
 export function tableOf(label, heads, { kind = 'mid' } = {}) {
-  const head = ([title, align]) => element('th', { role: 'columnheader', scope: 'col', class: align || null }, title || element('span', { class: 'vh' }, 'Actions'));
+  const head = ([title, align]) =>
+    element('th', { role: 'columnheader', scope: 'col', class: align || null },
+      title || element('span', { class: 'vh' }, 'Actions'));
   return element('table', { class: `table fold ${kind}`.trim(), role: 'table', 'aria-label': label },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads.map(head))), element('tbody', { role: 'rowgroup' }));
+    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads.map(head))),
+    element('tbody', { role: 'rowgroup' }));
 }
 
 // The same while it is read, its rows as high as they will be: `widths` has the bones of each cell.
 export function bonesOf(label, heads, widths, number = 5) {
-  const row = () => element('tr', { class: 'plain' }, widths.map(cellWidths => element('td', {}, element('div', { class: 'stack-2' }, skeleton(...cellWidths)))));
+  const row = () =>
+    element('tr', { class: 'plain' }, widths.map(cellWidths =>
+      element('td', {}, element('div', { class: 'stack-2' }, skeleton(...cellWidths)))
+    ));
   const table = tableOf(label, heads);
   find('tbody', table).append(...Array.from({ length: number }, row));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': `Loading ${label.toLowerCase()}` }, table);
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': `Loading ${label.toLowerCase()}` },
+    table);
 }

@@ -5,5 +5,6 @@ export const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u20
 
 // Text in which nothing is unseen, and nothing turns around what stands beside it.
 export function spelledOut(text) {
-  return text.replace(UNSEEN, char => char === '\n' ? '\\n' : char === '\t' ? '\\t' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(UNSEEN,
+    char => char === '\n' ? '\\n' : char === '\t' ? '\\t' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -5,10 +5,14 @@ import { quoted } from '../frame/words.js';
 export const KEEP_HOURS = 12;
 
 export const DEEDS = {
-  start: { doing: 'Starting', done: 'Started', failed: 'was not started', send: path => call('POST', `${path}/start`, { body: {} }) },
-  stop: { doing: 'Stopping', done: 'Stopped', failed: 'was not stopped', send: path => call('POST', `${path}/stop`, { body: {} }) },
-  restart: { doing: 'Restarting', done: 'Restarted', failed: 'was not restarted', send: path => call('POST', `${path}/restart`, { body: {} }) },
-  keep: { doing: 'Keeping', done: `Kept for ${KEEP_HOURS} h`, failed: 'was not kept', send: path => call('POST', `${path}/extend`, { body: { hours: KEEP_HOURS } }) },
+  start: { doing: 'Starting', done: 'Started', failed: 'was not started',
+    send: path => call('POST', `${path}/start`, { body: {} }) },
+  stop: { doing: 'Stopping', done: 'Stopped', failed: 'was not stopped',
+    send: path => call('POST', `${path}/stop`, { body: {} }) },
+  restart: { doing: 'Restarting', done: 'Restarted', failed: 'was not restarted',
+    send: path => call('POST', `${path}/restart`, { body: {} }) },
+  keep: { doing: 'Keeping', done: `Kept for ${KEEP_HOURS} h`, failed: 'was not kept',
+    send: path => call('POST', `${path}/extend`, { body: { hours: KEEP_HOURS } }) },
   delete: { doing: 'Deleting', done: 'Deleted', failed: 'was not deleted', send: path => call('DELETE', path) },
 };
 
@@ -22,7 +26,16 @@ export const COMMANDS = {
 };
 
 export const QUESTIONS = {
-  stop: ({ name, gpus }) => ({ title: `Stop ${name}?`, words: [`Its programs end${gpus.length ? `, and its ${gpus.length === 1 ? 'GPU becomes' : 'GPUs become'} free` : ''}. Files stay, and so does what was installed in it.`], deed: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
-  restart: ({ name, gpus }) => ({ title: `Restart ${name}?`, words: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], deed: `Restart ${name}`, keep: 'Let it run', line: COMMANDS.restart(name) }),
-  delete: ({ name, status }) => ({ title: `Delete ${name}?`, words: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []), 'Its container goes, with what was installed in it. Files in /work stay.'], deed: `Delete ${name}`, line: COMMANDS.delete(name), danger: true }),
+  stop: ({ name, gpus }) => ({ title: `Stop ${name}?`, words: [
+    `Its programs end${
+      gpus.length ? `, and its ${gpus.length === 1 ? 'GPU becomes' : 'GPUs become'} free` : ''
+    }. Files stay, and so does what was installed in it.`,
+  ], deed: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
+  restart: ({ name, gpus }) => ({ title: `Restart ${name}?`,
+    words: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], deed: `Restart ${name}`,
+    keep: 'Let it run', line: COMMANDS.restart(name) }),
+  delete: ({ name, status }) => ({ title: `Delete ${name}?`,
+    words: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []),
+      'Its container goes, with what was installed in it. Files in /work stay.'], deed: `Delete ${name}`,
+    line: COMMANDS.delete(name), danger: true }),
 };

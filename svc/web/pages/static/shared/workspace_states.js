@@ -2,7 +2,8 @@
 import { element } from '../frame/dom.js';
 
 export const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
-export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', copying: 'Copying its image', checking: 'Looking for its image' };
+export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating',
+  copying: 'Copying its image', checking: 'Looking for its image' };
 
 // A shape and a word: never colour alone.
 export const stateMark = (kind, word) => element('span', { class: `state ${kind}` }, word);
@@ -11,5 +12,6 @@ export const stateMark = (kind, word) => element('span', { class: `state ${kind}
 export function idleOf({ status, idle }) {
   if (status !== 'running' || !idle?.since || idle.action === 'none' || idle.after_minutes === null) return null;
   if (idle.keep_until && new Date(idle.keep_until) > new Date()) return null;
-  return { since: idle.since, action: idle.action, after: idle.after_minutes * 60, ends: new Date(Date.parse(idle.since) + idle.after_minutes * 60_000).toISOString() };
+  return { since: idle.since, action: idle.action, after: idle.after_minutes * 60,
+    ends: new Date(Date.parse(idle.since) + idle.after_minutes * 60_000).toISOString() };
 }

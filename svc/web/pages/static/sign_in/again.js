@@ -6,7 +6,8 @@ import { signInForm } from './form.js';
 export function askToSignIn({ name, words, done }) {
   const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
     element('div', { class: 'in' }, element('h2', { id: 'signed-out-h' }, 'Sign in again'),
-      element('div', { class: 'notice warn inset' }, icon('lock'), element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
+      element('div', { class: 'notice warn inset' }, icon('lock'),
+        element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
       signInForm({ name, done })));
   dialog.addEventListener('cancel', event => event.preventDefault());
   document.body.append(dialog);

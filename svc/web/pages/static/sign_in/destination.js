@@ -4,7 +4,11 @@ export function destinationOf(address) {
   const next = searchParams.get('next') ?? '';
   if (!/^\/(?![/\\])/.test(next)) return '/workspaces';
   let url;
-  try { url = new URL(next, origin); } catch { return '/workspaces'; }
+  try {
+    url = new URL(next, origin);
+  } catch {
+    return '/workspaces';
+  }
   // What is left of dots may begin with two slashes, which the browser would read as another host.
   const isOwn = url.origin === origin && !url.pathname.startsWith('//') && url.pathname !== '/sign-in';
   return isOwn ? url.pathname + url.search : '/workspaces';

@@ -6,15 +6,16 @@ import { quoted, time } from '../frame/words.js';
 
 // `done` is called with the answer of the login.
 export function signInForm({ name = '', done }) {
-  const user = element('input', { class: 'input', id: 'user', name: 'username', autocomplete: 'username', autocapitalize: 'off', spellcheck: 'false', required: true, value: name });
-  const password = element('input', { class: 'input', id: 'pass', name: 'password', type: 'password', autocomplete: 'current-password', required: true, 'aria-describedby': 'pass-h' });
+  const user = element('input', { class: 'input', id: 'user', name: 'username', autocomplete: 'username',
+    autocapitalize: 'off', spellcheck: 'false', required: true, value: name });
+  const password = element('input', { class: 'input', id: 'pass', name: 'password', type: 'password',
+    autocomplete: 'current-password', required: true, 'aria-describedby': 'pass-h' });
   const button = element('button', { class: 'btn primary' }, 'Sign in');
   const answer = element('div', { 'data-answer': true, hidden: true });
   const form = element('form', { class: 'stack-4', on: { submit } }, answer,
     element('div', { class: 'field' }, element('label', { for: 'user' }, 'Name'), user),
     element('div', { class: 'field' }, element('label', { for: 'pass' }, 'Service password'), password,
-      element('span', { class: 'help', id: 'pass-h' }, 'Not the Linux password.')),
-    button);
+      element('span', { class: 'help', id: 'pass-h' }, 'Not the Linux password.')), button);
 
   async function submit(event) {
     event.preventDefault();
@@ -29,7 +30,8 @@ export function signInForm({ name = '', done }) {
     } catch (error) {
       show(noticeOf(error));
       password.value = '';
-      if (error.status === 401 || error.status === 422) password.focus(); else find('.notice', answer).focus();
+      if (error.status === 401 || error.status === 422) password.focus();
+      else find('.notice', answer).focus();
     } finally {
       setAttribute(button, 'aria-busy', null);
     }
@@ -50,20 +52,26 @@ function noticeOf(error) {
 // The login is closed for a while, the host itself never.
 function tooMany(error) {
   const opens = new Date(Date.now() + error.retryAfter * 1000).toISOString();
-  return element('div', { class: 'notice danger', role: 'alert', tabindex: '-1' }, icon('warning'), element('div', {},
-    element('p', {}, 'Too many tries for this name or from this address. The login opens again at ', time(opens, 'clock'), '.'),
-    element('p', { class: 'muted small' }, 'On the host itself nothing is closed: ', element('code', {}, 'svc ws list'), ' works without a password.'),
-    element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
+  return element('div', { class: 'notice danger', role: 'alert', tabindex: '-1' }, icon('warning'),
+    element('div', {},
+      element('p', {}, 'Too many tries for this name or from this address. The login opens again at ',
+        time(opens, 'clock'), '.'),
+      element('p', { class: 'muted small' }, 'On the host itself nothing is closed: ',
+        element('code', {}, 'svc ws list'), ' works without a password.'),
+      element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
 // For whom the form is of no use: how a password is set, and how to tell that this is the host.
 export function signInHelp(form) {
   const set = command('sudo svc admin set-password NAME');
   const user = find('[name=username]', form);
-  const update = () => { find('code', set).textContent = `sudo svc admin set-password ${user.value ? quoted(user.value) : 'NAME'}`; };
+  const update = () => {
+    find('code', set).textContent = `sudo svc admin set-password ${user.value ? quoted(user.value) : 'NAME'}`;
+  };
   form.addEventListener('input', update);
   update();
-  return element('details', { class: 'more' }, element('summary', { class: 'small' }, 'No service password, or forgotten?'),
+  return element('details', { class: 'more' },
+    element('summary', { class: 'small' }, 'No service password, or forgotten?'),
     element('div', { class: 'stack-2' },
       element('p', { class: 'muted small' }, 'An administrator sets one on the host:'), set,
       element('p', { class: 'muted small' }, "Is this the host you mean? Compare the certificate's SHA-256 with"),

@@ -21,11 +21,15 @@ async function isSignedIn() {
 }
 
 // Why the person is here, where a page of this service says so.
-const WHY = { password: 'Your password has been changed, and all sessions and tokens have ended. Sign in with the new one.' };
+const WHY = {
+  password: 'Your password has been changed, and all sessions and tokens have ended. Sign in with the new one.',
+};
 
 function why() {
   const text = WHY[new URLSearchParams(location.search).get('why')];
-  return text ? [element('div', { class: 'notice inset' }, icon('info'), element('div', {}, element('p', {}, text)))] : [];
+  return text
+    ? [element('div', { class: 'notice inset' }, icon('info'), element('div', {}, element('p', {}, text)))]
+    : [];
 }
 
 async function showVersion() {
@@ -46,4 +50,6 @@ if (await isSignedIn()) {
   find('[name=username]', form).focus();
   showVersion();
 }
-window.addEventListener('storage', event => { if (event.key === 'svc.session' && event.newValue) arrive(); });
+window.addEventListener('storage', event => {
+  if (event.key === 'svc.session' && event.newValue) arrive();
+});

@@ -14,7 +14,11 @@ export const addressOf = (reference, tab = '') => `/templates/${encodeURICompone
 export function gives({ defaults, limits, gpu }) {
   const number = defaults.gpu_count ?? 0;
   const memory = gpu?.min_vram_bytes ? ` with ${gibibytes(gpu.min_vram_bytes)} GiB` : '';
-  const parts = [number === 0 ? 'no GPU' : `${defaults.gpu_mode === 'shared' ? `${number} shared` : number} ${number === 1 ? 'GPU' : 'GPUs'}${memory}`];
+  const parts = [
+    number === 0
+      ? 'no GPU'
+      : `${defaults.gpu_mode === 'shared' ? `${number} shared` : number} ${number === 1 ? 'GPU' : 'GPUs'}${memory}`,
+  ];
   if (defaults.cpu_limit) parts.push(`${amount(defaults.cpu_limit)} ${defaults.cpu_limit === 1 ? 'CPU' : 'CPUs'}`);
   if (defaults.memory_bytes) parts.push(`${gibibytes(defaults.memory_bytes)} GiB`);
   const most = mostOf(limits);
@@ -32,14 +36,17 @@ function mostOf(limits) {
 export function brings({ launchers, ports, idle }) {
   const served = new Set(launchers.map(launcher => launcher.port));
   const parts = [...launchers.map(launcher => launcher.title || launcher.name),
-    ...ports.filter(port => !served.has(port.name)).map(port => `port ${port.name} ${port.container_port ?? ''}`)].join(', ');
+    ...ports.filter(port => !served.has(port.name)).map(port => `port ${port.name} ${port.container_port ?? ''}`)].join(
+      ', '
+    );
   const end = idle.action === 'stop' ? `stops after ${duration(idle.after_minutes * 60)} idle` : '';
   return [parts, end].filter(Boolean).join('; ') || 'nothing';
 }
 
 export function madeFrom({ source, cloned_from: origin }, nameOf = id => id) {
   if (source.type === 'registry') return source.image_ref;
-  return [`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`, origin && `cloned from ${nameOf(origin)}`].filter(Boolean).join(', ');
+  return [`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`,
+    origin && `cloned from ${nameOf(origin)}`].filter(Boolean).join(', ');
 }
 
 // Whether workspaces can be made from it only after a build in the person's own store.
@@ -54,31 +61,47 @@ export const needsBuild = (template, image) => isBuilt(template) && image?.statu
  * @param {Api.Template} template
  * @param {Api.SessionAnswer} [session]
  */
-export const mayChange = (template, session = null) => template.scope === 'private' || template.status === 'disabled' || Boolean(session?.user.superuser);
+export const mayChange = (template, session = null) =>
+  template.scope === 'private' || template.status === 'disabled' || Boolean(session?.user.superuser);
 
 // Whether its image can be neither pulled nor built: its registry is not allowed, and the store does not have it.
 export const NOT_ALLOWED = 'registry_not_allowed';
 /** @param {Api.Template} template */
-export const isBarred = (template, image) => image?.status !== 'ready' && template.findings.some(finding => finding.code === NOT_ALLOWED);
+export const isBarred = (template, image) =>
+  image?.status !== 'ready' && template.findings.some(finding => finding.code === NOT_ALLOWED);
 
 /** @param {Api.Template} template */
 export function tagOf(template, image) {
-  if (template.status === 'enabled') return isBarred(template, image) ? element('span', { class: 'tag danger' }, 'registry not allowed') : null;
-  if (template.scope === 'global' && template.reviewed_revision !== template.revision) return element('span', { class: 'tag warn' }, 'waits for a review');
-  return element('span', { class: 'tag warn' }, template.scope === 'private' && needsBuild(template, image) ? 'needs a build' : 'not enabled');
+  if (template.status === 'enabled')
+    return isBarred(template, image)
+      ? element('span', { class: 'tag danger' }, 'registry not allowed')
+      : null;
+  if (template.scope === 'global' && template.reviewed_revision !== template.revision)
+    return element('span', { class: 'tag warn' }, 'waits for a review');
+  return element('span', { class: 'tag warn' },
+    template.scope === 'private' && needsBuild(template, image) ? 'needs a build' : 'not enabled');
 }
 
 // Where the image is: a shape, a word, and how far it has come.
 export function imageState(image) {
   const status = image?.status ?? 'missing', verb = image?.ref.startsWith('localhost/svc/') ? 'build' : 'pull';
-  if (status === 'ready') return element('span', { class: 'state ok' }, `in your store${image.size_bytes ? `, ${sizeWords(image.size_bytes)}` : ''}`);
-  if (status === 'pulling' || status === 'building' || image?.operation) return element('span', { class: 'state busy' }, under(image));
-  if (status === 'failed') return element('span', { class: 'state failed', title: image.error ?? '' }, element('span', {}, `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
+  if (status === 'ready')
+    return element('span', { class: 'state ok' },
+      `in your store${image.size_bytes ? `, ${sizeWords(image.size_bytes)}` : ''}`);
+  if (status === 'pulling' || status === 'building' || image?.operation)
+    return element('span', { class: 'state busy' }, under(image));
+  if (status === 'failed')
+    return element('span', { class: 'state failed', title: image.error ?? '' },
+      element('span', {}, `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
   return element('span', { class: 'state stopped' }, 'not in your store');
 }
 
 function under({ status, operation }) {
-  const word = operation?.phase === 'building' || (status === 'building' && !operation) ? 'building' : operation?.status === 'queued' ? 'queued' : operation?.phase || 'pulling';
+  const word = operation?.phase === 'building' || (status === 'building' && !operation)
+    ? 'building'
+    : operation?.status === 'queued'
+    ? 'queued'
+    : operation?.phase || 'pulling';
   const { current, total, unit } = operation?.progress ?? {};
   const far = unit === 'bytes' && total ? `${Math.floor(100 * (current ?? 0) / total)} %` : farOf(operation?.progress);
   return far ? `${word}, ${far}` : word;
@@ -89,7 +112,9 @@ export function farOf(progress) {
   const { current, total, unit, seconds_left: left } = progress ?? {};
   if (unit === 'steps' && total) return `step ${current} of ${total}`;
   if (unit !== 'bytes' || !total) return '';
-  return `${gibibytes(current ?? 0)} of ${gibibytes(total)} GiB${Number.isInteger(left) ? `, about ${duration(left)} left` : ''}`;
+  return `${gibibytes(current ?? 0)} of ${gibibytes(total)} GiB${
+    Number.isInteger(left) ? `, about ${duration(left)} left` : ''
+  }`;
 }
 
 // The commands of a template, by deed.
@@ -107,13 +132,21 @@ export function commandsOf(reference) {
     removeImage: `svc image delete ${name} --yes`,
     export: `svc template export ${name} --out ${quoted(`${reference}.tar`)}`,
     dockerfile: `svc template dockerfile ${name}`,
-    save: revision => `svc template dockerfile ${name} --set --file Dockerfile${revision ? ` --revision ${revision}` : ''}`,
-    edit: (patch, revision) => `echo ${quoted(JSON.stringify(patch))} | svc template edit ${name} --file -${revision ? ` --revision ${revision}` : ''}`,
+    save: revision =>
+      `svc template dockerfile ${name} --set --file Dockerfile${revision ? ` --revision ${revision}` : ''}`,
+    edit: (patch, revision) =>
+      `echo ${quoted(JSON.stringify(patch))} | svc template edit ${name} --file -${
+        revision ? ` --revision ${revision}` : ''
+      }`,
     diff: (from, to) => `svc template diff ${name} --from ${from} --to ${to}`,
     revisions: `svc template revisions ${name}`,
   };
 }
 
 export function bytes(count) {
-  return count < 1024 ? `${count} bytes` : count < 2 ** 20 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 2 ** 20).toFixed(1)} MiB`;
+  return count < 1024
+    ? `${count} bytes`
+    : count < 2 ** 20
+    ? `${(count / 1024).toFixed(1)} KiB`
+    : `${(count / 2 ** 20).toFixed(1)} MiB`;
 }

@@ -6,14 +6,18 @@ import { farOf } from './about.js';
 import { pressable, putIn } from './page.js';
 
 const LINES_MAX = 5000, AGAIN_MS = 1000;
-const STATES = { queued: ['stopped', 'Queued'], running: ['busy', 'Under way'], succeeded: ['ok', 'Done'], failed: ['failed', 'Failed'], cancelled: ['stopped', 'Cancelled'] };
+const STATES = { queued: ['stopped', 'Queued'], running: ['busy', 'Under way'], succeeded: ['ok', 'Done'],
+  failed: ['failed', 'Failed'], cancelled: ['stopped', 'Cancelled'] };
 const NAMES = { build: 'Build', pull: 'Pull' };
 
 // The panel of one operation at a time: update(operation, {title, cancel}); null is none.
 export function createLog(place) {
-  const head = element('header', {}), lines = element('pre', { tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off', 'data-log': true });
-  const panel = element('section', { class: 'panel', 'aria-labelledby': 'log-h', hidden: true, 'data-operation': true }, head, element('div', { class: 'log capped' }, lines));
-  const state = { id: null, step: '', redraw: () => {}, after: 0, texts: [], isReading: false, timer: null, isEnded: false };
+  const head = element('header', {}),
+    lines = element('pre', { tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off', 'data-log': true });
+  const panel = element('section', { class: 'panel', 'aria-labelledby': 'log-h', hidden: true, 'data-operation': true },
+    head, element('div', { class: 'log capped' }, lines));
+  const state = { id: null, step: '', redraw: () => {}, after: 0, texts: [], isReading: false, timer: null,
+    isEnded: false };
   place.append(panel);
 
   async function read() {
@@ -21,9 +25,13 @@ export function createLog(place) {
     if (state.isReading || state.isEnded || !id || document.hidden) return;
     state.isReading = true;
     try {
-      const came = await call('GET', `/api/operations/${encodeURIComponent(id)}/log?after=${state.after}`, { background: true });
+      const came = await call('GET', `/api/operations/${encodeURIComponent(id)}/log?after=${state.after}`, {
+        background: true,
+      });
       if (id === state.id) add(came);
-    } catch { /* the next try, or the banner */ } finally {
+    } catch {
+      /* the next try, or the banner */
+    } finally {
       state.isReading = false;
       clearTimeout(state.timer);
       if (!state.isEnded) state.timer = setTimeout(read, AGAIN_MS);
@@ -76,13 +84,17 @@ export function createLog(place) {
       panel.hidden = operation === null;
       if (!operation) return;
       panel.dataset.status = operation.status;
-      state.redraw = () => putIn(head, headOf(operation, { title, cancel, step: state.step, save: () => save(`${name}-${operation.kind}.log`) }));
+      state.redraw = () =>
+        putIn(head, headOf(operation, { title, cancel, step: state.step, save: () =>
+          save(`${name}-${operation.kind}.log`) }));
       if (operation.id !== state.id) begin(operation.id);
       else read();
       state.redraw();
       mark();
     },
-    show() { find('h2', panel)?.scrollIntoView({ block: 'nearest' }); },
+    show() {
+      find('h2', panel)?.scrollIntoView({ block: 'nearest' });
+    },
   };
 }
 
@@ -97,11 +109,17 @@ function headOf(operation, { title, cancel, step, save }) {
   const { id, kind, status, phase, progress, error, created_at: begun, finished_at: ended } = operation;
   const [shape, word] = STATES[status], isOpen = status === 'queued' || status === 'running';
   const failedAt = /\bstep \d+ of \d+\b/.exec(error?.message ?? '')?.[0]; // the last figures may be of a step before
-  const far = status === 'running' ? [phase, farOf(progress) || step].filter(Boolean).join(', ') : status === 'failed' && failedAt ? `Failed at ${failedAt}` : '';
+  const far = status === 'running'
+    ? [phase, farOf(progress) || step].filter(Boolean).join(', ')
+    : status === 'failed' && failedAt
+    ? `Failed at ${failedAt}`
+    : '';
   const took = ended ? `, took ${duration((Date.parse(ended) - Date.parse(begun)) / 1000)}` : '';
-  return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`), element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : word),
+  return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`),
+    element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : word),
     element('span', { class: 'muted small' }, 'begun ', time(begun, 'ago'), took),
     element('div', { class: 'actions' },
       isOpen && pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${id}`, key: 'cancel-log', run: cancel }),
-      element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': `svc operation log ${id}`, 'data-key': 'save-log', on: { click: save } }, icon('download'), 'Save the log'))];
+      element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': `svc operation log ${id}`,
+        'data-key': 'save-log', on: { click: save } }, icon('download'), 'Save the log'))];
 }

@@ -1,6 +1,17 @@
 // One card of the gallery.
 import { element } from '../frame/dom.js';
-import { addressOf, brings, commandsOf, gives, imageState, isBarred, madeFrom, mayChange, needsBuild, tagOf } from './about.js';
+import {
+  addressOf,
+  brings,
+  commandsOf,
+  gives,
+  imageState,
+  isBarred,
+  madeFrom,
+  mayChange,
+  needsBuild,
+  tagOf,
+} from './about.js';
 import { pressable } from './page.js';
 
 const fact = (title, ...content) => [element('dt', {}, title), ...content];
@@ -9,30 +20,68 @@ const fact = (title, ...content) => [element('dt', {}, title), ...content];
 /** @param {Api.Template} template */
 export function cardOf(template, context) {
   const { reference, image, nameOf } = context;
-  const from = madeFrom(template, nameOf), users = image?.used_by ?? [], revision = element('span', { class: 'muted small num' }, `revision ${template.revision}`);
+  const from = madeFrom(template, nameOf), users = image?.used_by ?? [],
+    revision = element('span', { class: 'muted small num' }, `revision ${template.revision}`);
   return element('li', { class: 'card', 'data-id': template.id },
     element('div', { class: 'stack' },
-      element('div', { class: 'row between' }, element('a', { class: 'name ref', href: addressOf(reference), 'data-cmd': commandsOf(reference).get, 'data-key': `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
+      element('div', { class: 'row between' },
+        element('a', { class: 'name ref', href: addressOf(reference), 'data-cmd': commandsOf(reference).get,
+          'data-key': `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
       template.description && element('span', { class: 'soft small ref' }, template.description)),
-    element('dl', { class: 'facts' },
-      fact('Size', element('dd', {}, gives(template))),
+    element('dl', { class: 'facts' }, fact('Size', element('dd', {}, gives(template))),
       fact('Apps', element('dd', {}, brings(template))),
       fact('Image', element('dd', { class: 'mono clip', title: from }, from)),
-      fact('State', element('dd', {}, imageState(image))),
-      users.length > 0 && fact('Used by', element('dd', { class: 'clip', title: users.join(', ') }, element('span', { class: 'mono' }, users.join(', '))))),
+      fact('State', element('dd', {}, imageState(image))), users.length > 0
+      && fact('Used by',
+        element('dd', { class: 'clip', title: users.join(', ') },
+          element('span', { class: 'mono' }, users.join(', '))))),
     element('div', { class: 'foot' }, buttonsFor(template, context)));
 }
 
 /** @param {Api.Template} template */
 function buttonsFor(template, { reference, image, build, enable, clone }) {
   const commands = commandsOf(reference), { id } = template;
-  const copy = pressable('Clone', { kind: 'sm quiet', cmd: commands.clone(`my-${template.name}`), key: `clone-${id}`, label: `Clone ${template.name}`, run: () => clone(template) });
-  if (isBarred(template, image)) return [element('a', { class: 'btn sm', href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`, 'aria-label': `Why ${template.name} cannot be used` }, 'Why'), copy];
-  if (template.status === 'enabled') return [element('a', { class: 'btn sm', href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': `use-${id}`, 'aria-label': `New workspace from ${template.name}` }, 'New workspace'), copy];
+  const copy = pressable('Clone', { kind: 'sm quiet', cmd: commands.clone(`my-${template.name}`), key: `clone-${id}`,
+    label: `Clone ${template.name}`, run: () => clone(template) });
+  if (isBarred(template, image))
+    return [
+      element('a', { class: 'btn sm', href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`,
+        'aria-label': `Why ${template.name} cannot be used` }, 'Why'),
+      copy,
+    ];
+  if (template.status === 'enabled')
+    return [
+      element('a', { class: 'btn sm', href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use,
+        'data-key': `use-${id}`, 'aria-label': `New workspace from ${template.name}` }, 'New workspace'),
+      copy,
+    ];
   if (!mayChange(template)) return [copy];
-  const edit = element('a', { class: 'btn sm quiet', href: addressOf(reference, template.source.has_dockerfile ? 'dockerfile' : ''), 'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get, 'data-key': `edit-${id}`, 'aria-label': `Edit ${template.name}` }, 'Edit');
-  if (template.scope === 'global') return [element('a', { class: 'btn sm', href: `/admin/templates/${encodeURIComponent(id)}`, 'data-cmd': commands.get, 'data-key': `review-${id}`, 'aria-label': `Review ${template.name}` }, 'Review'), copy];
-  if (image?.operation) return [element('a', { class: 'btn sm', href: addressOf(reference, 'dockerfile'), 'data-cmd': `svc operation watch ${image.operation.id}`, 'data-key': `see-${id}`, 'aria-label': `See the ${image.operation.kind} of ${template.name}` }, `See the ${image.operation.kind}`), edit];
-  if (needsBuild(template, image)) return [pressable('Build it', { kind: 'sm', cmd: commands.build, key: `build-${id}`, label: `Build it: ${template.name}`, run: button => build(button, template) }), edit];
-  return [pressable('Enable it', { kind: 'sm', cmd: commands.enable(template.revision), key: `enable-${id}`, label: `Enable it: ${template.name}`, run: button => enable(button, template) }), edit];
+  const edit = element('a', { class: 'btn sm quiet',
+    href: addressOf(reference, template.source.has_dockerfile ? 'dockerfile' : ''),
+    'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get, 'data-key': `edit-${id}`,
+    'aria-label': `Edit ${template.name}` }, 'Edit');
+  if (template.scope === 'global')
+    return [
+      element('a', { class: 'btn sm', href: `/admin/templates/${encodeURIComponent(id)}`, 'data-cmd': commands.get,
+        'data-key': `review-${id}`, 'aria-label': `Review ${template.name}` }, 'Review'),
+      copy,
+    ];
+  if (image?.operation)
+    return [
+      element('a', { class: 'btn sm', href: addressOf(reference, 'dockerfile'),
+        'data-cmd': `svc operation watch ${image.operation.id}`, 'data-key': `see-${id}`,
+        'aria-label': `See the ${image.operation.kind} of ${template.name}` }, `See the ${image.operation.kind}`),
+      edit,
+    ];
+  if (needsBuild(template, image))
+    return [
+      pressable('Build it', { kind: 'sm', cmd: commands.build, key: `build-${id}`, label: `Build it: ${template.name}`,
+        run: button => build(button, template) }),
+      edit,
+    ];
+  return [
+    pressable('Enable it', { kind: 'sm', cmd: commands.enable(template.revision), key: `enable-${id}`,
+      label: `Enable it: ${template.name}`, run: button => enable(button, template) }),
+    edit,
+  ];
 }

@@ -3,8 +3,9 @@ import { element } from '../frame/dom.js';
 
 const SIGNS = { del: '−', add: '+', same: '' };
 
-const diffRow = (kind, old, fresh, text, { mark = '', id = null } = {}) => element('tr', { class: kind, 'data-mark': mark || null, id },
-  element('td', { class: 'ln' }, old), element('td', { class: 'ln' }, fresh), element('td', { class: 'sg' }, SIGNS[kind] ?? ''), element('td', {}, text));
+const diffRow = (kind, old, fresh, text, { mark = '', id = null } = {}) =>
+  element('tr', { class: kind, 'data-mark': mark || null, id }, element('td', { class: 'ln' }, old),
+    element('td', { class: 'ln' }, fresh), element('td', { class: 'sg' }, SIGNS[kind] ?? ''), element('td', {}, text));
 
 const hunkRow = (text, id = null) => diffRow('hunk', '', '', text, { id });
 
@@ -20,12 +21,17 @@ function rowsOfDiff(diff, name, marks = new Set()) {
     } else if (line.startsWith('+++') || line.startsWith('---')) {
       continue;
     } else if (line.startsWith('+')) {
-      rows.push(diffRow('add', '', String(fresh), line.slice(1), marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {}));
+      rows.push(
+        diffRow('add', '', String(fresh), line.slice(1), marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {})
+      );
       fresh++;
     } else if (line.startsWith('-')) {
       rows.push(diffRow('del', String(old++), '', line.slice(1)));
     } else if (line.startsWith(' ')) {
-      rows.push(diffRow('same', String(old++), String(fresh), line.slice(1), marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {}));
+      rows.push(
+        diffRow('same', String(old++), String(fresh), line.slice(1),
+          marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {})
+      );
       fresh++;
     } else {
       rows.push(hunkRow(line));
@@ -36,12 +42,16 @@ function rowsOfDiff(diff, name, marks = new Set()) {
 
 // A field before and after, without the lines that are equal at both ends.
 function rowsOfField({ field, before, after }) {
-  const [old, fresh] = [before, after].map(value => (value === null || value === undefined ? ['none'] : JSON.stringify(value, null, 1).split('\n')));
+  const [old, fresh] = [before, after].map(
+    value => (value === null || value === undefined ? ['none'] : JSON.stringify(value, null, 1).split('\n'))
+  );
   let head = 0, tail = 0;
   const least = Math.min(old.length, fresh.length);
   while (head < least && old[head] === fresh[head]) head++;
   while (tail < least - head && old.at(-1 - tail) === fresh.at(-1 - tail)) tail++;
-  return [hunkRow(`@@ ${field} @@`, `diff-${field}`), ...old.slice(head, old.length - tail).map(text => diffRow('del', '', '', text)), ...fresh.slice(head, fresh.length - tail).map(text => diffRow('add', '', '', text))];
+  return [hunkRow(`@@ ${field} @@`, `diff-${field}`),
+    ...old.slice(head, old.length - tail).map(text => diffRow('del', '', '', text)),
+    ...fresh.slice(head, fresh.length - tail).map(text => diffRow('add', '', '', text))];
 }
 
 // The whole difference; a Dockerfile without one before it is all new.
@@ -52,11 +62,13 @@ export function diffTable(difference, { marks = new Set(), label = 'Difference' 
     ...(difference.context ? rowsOfDiff(difference.context, 'build context') : []),
   ];
   if (rows.length === 0) return element('div', { class: 'body' }, element('p', { class: 'muted' }, 'Nothing differs.'));
-  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': label }, element('table', { class: 'diff code' }, element('tbody', {}, rows)));
+  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': label },
+    element('table', { class: 'diff code' }, element('tbody', {}, rows)));
 }
 
 // A whole Dockerfile as a difference to nothing.
-export const wholeAsDiff = text => ({ fields: [], context: null, dockerfile: `@@ -0,0 +1 @@\n${text.replace(/\n$/, '').split('\n').map(line => `+${line}`).join('\n')}` });
+export const wholeAsDiff = text => ({ fields: [], context: null,
+  dockerfile: `@@ -0,0 +1 @@\n${text.replace(/\n$/, '').split('\n').map(line => `+${line}`).join('\n')}` });
 
 // How many lines came and went.
 export function countsOf(diff) {

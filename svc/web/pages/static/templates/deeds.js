@@ -12,7 +12,8 @@ const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(tem
 
 // What the button of a refusal says: the request that its action names.
 export async function actOf(action) {
-  await deed(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun`, act: actOf }, () => call(action.method, action.path, { body: action.body }));
+  await deed(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun`,
+    act: actOf }, () => call(action.method, action.path, { body: action.body }));
 }
 
 /** @param {Api.Template} template */
@@ -24,30 +25,53 @@ export function enable(button, template) {
 /** @param {Api.Template} template */
 export async function disable(button, template, reference) {
   const is = await ask({
-    title: `Disable ${template.name}?`, words: ['Nobody can make a workspace from it until it is enabled again. Workspaces that were made from it stay, and so does its image.'],
-    deed: `Disable ${template.name}`, line: commandsOf(reference).disable,
+    title: `Disable ${template.name}?`,
+    words: [
+      'Nobody can make a workspace from it until it is enabled again. Workspaces that were made from it stay, '
+      + 'and so does its image.',
+    ],
+    deed: `Disable ${template.name}`,
+    line: commandsOf(reference).disable,
   });
-  return is ? deed(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled`, act: actOf }, () => call('POST', pathOf(template, '/disable'), { body: {} })) : null;
+  return is
+    ? deed(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled`, act: actOf },
+      () => call('POST', pathOf(template, '/disable'), { body: {} }))
+    : null;
 }
 
 // Build or pull its image, as an operation: [the operation], or null.
 /** @param {Api.Template} template */
 export async function fetchImage(button, template, verb) {
-  const came = await deed(button, { what: `The ${verb} of ${template.name} was not begun.`, done: `${template.name}: ${verb} begun`, act: actOf },
+  const came = await deed(button, { what: `The ${verb} of ${template.name} was not begun.`,
+    done: `${template.name}: ${verb} begun`, act: actOf },
     () => call('POST', pathOf(template, `/image/${verb}`), { body: {} }));
   return came ? [came[0].operation] : null;
 }
 
 /** @param {Api.Operation} operation */
 export async function cancel(button, operation) {
-  return await askToCancel(operation) && deed(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
+  return await askToCancel(operation)
+    && deed(button, { what: 'It was not cancelled.', done: 'Cancelled' },
+      () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
 }
 
 // Delete it, after saying what stays. `using` is how many workspaces were made from it; null is not known.
 /** @param {Api.Template} template */
 export async function deleteTemplate(button, template, reference, using) {
-  const words = [template.scope === 'global' ? 'It goes for everybody, with its revisions, its Dockerfile and the files that it is built with.' : 'It goes with its revisions, its Dockerfile and the files that it is built with.',
-    using ? `${counted(using, 'workspace')} ${using === 1 ? 'was' : 'were'} made from it, so it will be refused: delete those first, or disable the template.` : 'No workspace was made from it. Images stay in the stores that have them.'];
-  const is = await ask({ title: `Delete ${template.name}?`, words, deed: `Delete ${template.name}`, line: commandsOf(reference).delete, danger: true });
-  return is ? deed(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted`, act: actOf }, () => call('DELETE', pathOf(template))) : null;
+  const words = [
+    template.scope === 'global'
+      ? 'It goes for everybody, with its revisions, its Dockerfile and the files that it is built with.'
+      : 'It goes with its revisions, its Dockerfile and the files that it is built with.',
+    using
+      ? `${counted(using, 'workspace')} ${
+        using === 1 ? 'was' : 'were'
+      } made from it, so it will be refused: delete those first, or disable the template.`
+      : 'No workspace was made from it. Images stay in the stores that have them.',
+  ];
+  const is = await ask({ title: `Delete ${template.name}?`, words, deed: `Delete ${template.name}`,
+    line: commandsOf(reference).delete, danger: true });
+  return is
+    ? deed(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted`, act: actOf },
+      () => call('DELETE', pathOf(template)))
+    : null;
 }

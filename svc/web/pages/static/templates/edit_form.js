@@ -8,14 +8,20 @@ import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
 /** @type {[keyof Api.Limits, string, number][]} */
-const NUMBERS = [['cpu_limit', 'CPUs', 1], ['memory_bytes', 'Memory, GiB', SIZE], ['gpu_count', 'GPUs', 1], ['shm_bytes', 'Shared memory, GiB', SIZE], ['pids_limit', 'Processes', 1]];
+const NUMBERS = [['cpu_limit', 'CPUs', 1], ['memory_bytes', 'Memory, GiB', SIZE], ['gpu_count', 'GPUs', 1], [
+  'shm_bytes',
+  'Shared memory, GiB',
+  SIZE,
+], ['pids_limit', 'Processes', 1]];
 const REST = ['command', 'run_as', 'gpu', 'launchers', 'mounts'];
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-// The form of this template; `done(record)` after it was saved, `closed()` without. `read()` gives {template, tag} anew.
+// The form of this template; `done(record)` after it was saved, `closed()` without. `read()` gives {template, tag}
+// anew.
 export function editForm({ template, tag, reference }, { done, closed, read }) {
   const state = { tag, conflict: false };
-  const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)), env: envFields(template), ports: portsFields(template), rest: restField(template) };
+  const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)),
+    env: envFields(template), ports: portsFields(template), rest: restField(template) };
   const place = element('div', { hidden: true }), other = element('div', { hidden: true, 'data-conflict': true });
   const go = element('button', { class: 'btn primary', type: 'submit', 'data-key': 'save-fields' }, 'Save');
   const commands = commandsOf(reference);
@@ -46,10 +52,15 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
       showErrors(form, place, { fields: [{ field: 'rest', message: error.message }] }, '');
       return;
     }
-    if (!Object.keys(patch).length) { closed(); return; }
+    if (!Object.keys(patch).length) {
+      closed();
+      return;
+    }
     await sendIn(form, go, place, `${template.name} was not changed.`, async () => {
       try {
-        done(await call('PATCH', `/api/templates/${encodeURIComponent(template.id)}`, { body: patch, ifMatch: state.tag }));
+        done(
+          await call('PATCH', `/api/templates/${encodeURIComponent(template.id)}`, { body: patch, ifMatch: state.tag })
+        );
       } catch (error) {
         if (error.status !== 412) throw error;
         await showConflict(patch);
@@ -62,68 +73,134 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     const now = await read();
     state.tag = now.tag;
     const both = Object.keys(patch).filter(key => !same(baseOf(now.template, key), baseOf(template, key)));
-    const value = data => element('pre', { class: 'code conflict', tabindex: '0' }, typeof data === 'string' ? data : JSON.stringify(data, null, 1));
+    const value = data =>
+      element('pre', { class: 'code conflict', tabindex: '0' },
+        typeof data === 'string' ? data : JSON.stringify(data, null, 1));
     other.hidden = false;
-    other.replaceChildren(element('div', { class: 'notice warn', role: 'alert', tabindex: '-1' }, icon('warning'), element('div', {},
-      element('p', {}, element('b', {}, `Revision ${now.template.revision} was saved elsewhere meanwhile. `), both.length ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.' : 'It has other fields than yours: save again to have both.'),
-      ...both.map(key => element('div', { class: 'cols half' }, element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, saved elsewhere`), value(baseOf(now.template, key))), element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, yours`), value(patch[key])))))));
+    other.replaceChildren(
+      element('div', { class: 'notice warn', role: 'alert', tabindex: '-1' }, icon('warning'),
+        element('div', {},
+          element('p', {}, element('b', {}, `Revision ${now.template.revision} was saved elsewhere meanwhile. `),
+            both.length
+              ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.'
+              : 'It has other fields than yours: save again to have both.'),
+          ...both.map(key =>
+            element('div', { class: 'cols half' },
+              element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, saved elsewhere`),
+                value(baseOf(now.template, key))),
+              element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, yours`), value(patch[key])))
+          )))
+    );
     find('.notice', other).focus();
   }
 
-  const form = element('form', { class: 'panel', 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true, on: { submit: event => { event.preventDefault(); send(); }, input: follow, change: follow } },
+  const form = element('form', { class: 'panel', 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true,
+    on: { submit: event => {
+      event.preventDefault();
+      send();
+    }, input: follow, change: follow } },
     element('header', {}, element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
-    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node, parts.ports.node, parts.rest.node, place),
-    element('footer', {}, element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
-      element('span', { class: 'muted small' }, `Saves revision ${template.revision + 1}. Existing workspaces stay on theirs. A new image must be enabled again.`)));
+    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node),
+      parts.env.node, parts.ports.node, parts.rest.node, place),
+    element('footer', {},
+      element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } },
+        'Cancel'), go,
+      element('span', { class: 'muted small' },
+        `Saves revision ${
+          template.revision + 1
+        }. Existing workspaces stay on theirs. A new image must be enabled again.`)));
   follow();
-  return { node: form, isDirty: () => { try { return Object.keys(patchOf()).length > 0; } catch { return true; } }, first: () => find('input', form).focus() };
+  return { node: form, isDirty: () => {
+    try {
+      return Object.keys(patchOf()).length > 0;
+    } catch {
+      return true;
+    }
+  }, first: () => find('input', form).focus() };
 }
 
 // What the API has now, in the shape of a change.
 /** @param {Api.Template} template */
 function baseOf(template, key) {
   if (key === 'source') return { image_ref: template.source.image_ref };
-  if (key === 'env') return template.env.map(one => (one.secret ? { name: one.name, secret: true } : { name: one.name, value: one.value, secret: false }));
+  if (key === 'env')
+    return template.env.map(
+      one => (one.secret ? { name: one.name, secret: true } : { name: one.name, value: one.value, secret: false })
+    );
   if (key === 'ports') return template.ports.map(wholePort);
   if (key === 'network') return template.network ?? null;
   return template[key];
 }
 
-const wholePort = ({ name, container_port: number = null, access = 'owner', kind = 'http', user = null }) => ({ name, container_port: number, access, kind, user });
+const wholePort = ({ name, container_port: number = null, access = 'owner', kind = 'http', user = null }) => ({ name,
+  container_port: number, access, kind, user });
 
 /** @param {Api.Template} template */
 function plainFields(template) {
   const isImage = template.source.type === 'registry';
-  const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
-  const words = element('input', { class: 'input', value: template.description, autocomplete: 'off', maxlength: '1024' });
-  const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off', spellcheck: 'false' });
-  const action = element('select', { class: 'input' }, [['none', 'Nothing'], ['notify', 'Only note it in the activity'], ['stop', 'Stop the workspace']].map(([value, title]) => element('option', { value, selected: value === template.idle.action }, title)));
-  const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080', value: template.idle.after_minutes ?? '' });
-  const network = element('input', { class: 'input mono', value: template.network ?? '', autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
-  const idle = () => (action.value === 'none' ? { ...template.idle, action: 'none', after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null } : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
+  const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false',
+    maxlength: '63' });
+  const words = element('input', { class: 'input', value: template.description, autocomplete: 'off',
+    maxlength: '1024' });
+  const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off',
+    spellcheck: 'false' });
+  const action = element('select', { class: 'input' },
+    [['none', 'Nothing'], ['notify', 'Only note it in the activity'], ['stop', 'Stop the workspace']].map((
+      [value, title],
+    ) => element('option', { value, selected: value === template.idle.action }, title)));
+  const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080',
+    value: template.idle.after_minutes ?? '' });
+  const network = element('input', { class: 'input mono', value: template.network ?? '', autocomplete: 'off',
+    spellcheck: 'false', maxlength: '63' });
+  const idle = () => (action.value === 'none'
+    ? { ...template.idle, action: 'none',
+      after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null }
+    : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
   return {
-    value: () => ({ name: name.value.trim(), description: words.value, network: network.value.trim() || null, idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
-    node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }), field('What it is for', 'description', words, { wide: 'w2', optional: true }),
-      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }), field('When idle', 'idle.action', action, { wide: 'w2' }), field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' }),
-      field('Network', 'network', network, { wide: 'w2', optional: true, help: 'On which the workspaces of one person reach each other by name' })),
+    value: () => ({ name: name.value.trim(), description: words.value, network: network.value.trim() || null,
+      idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
+    node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }),
+      field('What it is for', 'description', words, { wide: 'w2', optional: true }),
+      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }),
+      field('When idle', 'idle.action', action, { wide: 'w2' }),
+      field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' }),
+      field('Network', 'network', network, { wide: 'w2', optional: true,
+        help: 'On which the workspaces of one person reach each other by name' })),
   };
 }
 
 /** @param {Api.Template} template */
 function numberFields(template, part) {
   const base = template[part], isDefault = part === 'defaults';
-  const inputs = NUMBERS.map(([key, title, unit]) => ({ key, unit, title, input: element('input', { class: 'input num', type: 'number', min: '0', step: 'any', value: base[key] === undefined || base[key] === null ? '' : base[key] / unit }) }));
-  const mode = isDefault ? element('select', { class: 'input' }, [['', 'as the workspace asks'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) => element('option', { value, selected: value === (base.gpu_mode ?? '') }, title))) : null;
+  const inputs = NUMBERS.map(([key, title, unit]) => ({ key, unit, title,
+    input: element('input', { class: 'input num', type: 'number', min: '0', step: 'any',
+      value: base[key] === undefined || base[key] === null ? '' : base[key] / unit }) })
+  );
+  const mode = isDefault
+    ? element('select', { class: 'input' },
+      [['', 'as the workspace asks'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) =>
+        element('option', { value, selected: value === (base.gpu_mode ?? '') }, title)
+      ))
+    : null;
   const value = () => {
     const next = { ...base };
     for (const { key, unit, input } of inputs) {
-      if (input.value === '') { if (base[key] !== null) delete next[key]; } else next[key] = unit === 1 ? Number(input.value) : Math.round(Number(input.value) * unit);
+      if (input.value === '') { if (base[key] !== null) delete next[key]; }
+      else next[key] = unit === 1 ? Number(input.value) : Math.round(Number(input.value) * unit);
     }
-    if (mode) { if (mode.value) next.gpu_mode = mode.value; else delete next.gpu_mode; }
+    if (mode) {
+      if (mode.value) next.gpu_mode = mode.value;
+      else delete next.gpu_mode;
+    }
     return { [part]: next };
   };
-  return { value, node: element('div', { class: 'section', role: 'group', 'aria-labelledby': `${part}-h` }, element('h3', { id: `${part}-h` }, isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
-    element('div', { class: 'form-grid' }, inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)), mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
+  return { value,
+    node: element('div', { class: 'section', role: 'group', 'aria-labelledby': `${part}-h` },
+      element('h3', { id: `${part}-h` },
+        isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
+      element('div', { class: 'form-grid' },
+        inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)),
+        mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
 }
 
 /** @param {Api.Template} template */
@@ -131,32 +208,65 @@ function envFields(template) {
   const list = element('div', { class: 'stack-2' });
   const rowOf = one => {
     const row = element('div', { class: 'variable', 'data-variable': true },
-      element('input', { class: 'input mono', 'aria-label': 'Name of the variable', value: one.name, spellcheck: 'false', autocomplete: 'off' }),
-      element('input', { class: 'input mono', 'aria-label': 'Its value', value: one.value ?? '', placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false', autocomplete: 'off' }),
+      element('input', { class: 'input mono', 'aria-label': 'Name of the variable', value: one.name,
+        spellcheck: 'false', autocomplete: 'off' }),
+      element('input', { class: 'input mono', 'aria-label': 'Its value', value: one.value ?? '',
+        placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false',
+        autocomplete: 'off' }),
       element('label', { class: 'check' }, element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
-      element('button', { class: 'btn icon sm quiet', type: 'button', 'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => { row.remove(); add.focus(); list.dispatchEvent(new Event('input', { bubbles: true })); } } }, icon('close')));
+      element('button', { class: 'btn icon sm quiet', type: 'button',
+        'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => {
+          row.remove();
+          add.focus();
+          list.dispatchEvent(new Event('input', { bubbles: true }));
+        } } }, icon('close')));
     return row;
   };
-  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-variable', on: { click: () => { const row = rowOf({ name: '', value: '', secret: false }); list.append(row); find('input', row).focus(); } } }, icon('plus'), 'Variable');
+  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-variable', on: { click: () => {
+    const row = rowOf({ name: '', value: '', secret: false });
+    list.append(row);
+    find('input', row).focus();
+  } } }, icon('plus'), 'Variable');
   list.append(...template.env.map(rowOf));
-  const value = () => findAll('[data-variable]', list).map(row => {
-    const [name, text, secret] = findAll('input', row);
-    return secret.checked ? { name: name.value.trim(), ...text.value !== '' && { value: text.value }, secret: true } : { name: name.value.trim(), value: text.value, secret: false };
-  }).filter(one => one.name);
-  return { value, node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env', id: 'env-fields', tabindex: '-1' }, element('h3', { id: 'env-h' }, 'Variables'), list,
-    element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
+  const value = () =>
+    findAll('[data-variable]', list).map(row => {
+      const [name, text, secret] = findAll('input', row);
+      return secret.checked
+        ? { name: name.value.trim(), ...text.value !== '' && { value: text.value }, secret: true }
+        : { name: name.value.trim(), value: text.value, secret: false };
+    }).filter(one => one.name);
+  return { value,
+    node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env',
+      id: 'env-fields', tabindex: '-1' }, element('h3', { id: 'env-h' }, 'Variables'), list,
+      element('div', { class: 'row' }, add,
+        element('span', { class: 'help' },
+          'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
 }
 
 /** @param {Api.Template} template */
 function portsFields(template) {
   const list = element('div', { class: 'stack-2' });
-  const remove = row => { row.remove(); add.focus(); list.dispatchEvent(new Event('input', { bubbles: true })); };
-  const rowOf = port => rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
-  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-port', on: { click: () => { const row = rowOf({}); list.append(row); find('input', row).focus(); } } }, icon('plus'), 'Port');
+  const remove = row => {
+    row.remove();
+    add.focus();
+    list.dispatchEvent(new Event('input', { bubbles: true }));
+  };
+  const rowOf = port =>
+    rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
+  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-port', on: { click: () => {
+    const row = rowOf({});
+    list.append(row);
+    find('input', row).focus();
+  } } }, icon('plus'), 'Port');
   list.append(...template.ports.map(rowOf));
-  const value = () => findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest);
-  return { value, node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports', id: 'ports-fields', tabindex: '-1' }, element('h3', { id: 'ports-h' }, 'Ports'), list,
-    element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
+  const value = () =>
+    findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest);
+  return { value,
+    node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports',
+      id: 'ports-fields', tabindex: '-1' }, element('h3', { id: 'ports-h' }, 'Ports'), list,
+      element('div', { class: 'row' }, add,
+        element('span', { class: 'help' },
+          'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
 }
 
 /** @param {Api.Template} template */
@@ -169,5 +279,7 @@ function restField(template) {
     if (unknown.length) throw new SyntaxError(`not one of ${REST.join(', ')}: ${unknown.join(', ')}`);
     return found;
   };
-  return { value, control, node: field('Command, user, GPU needs, apps and mounts, as JSON', 'rest', control, { help: 'As in svc template create --file.' }) };
+  return { value, control, node: field('Command, user, GPU needs, apps and mounts, as JSON', 'rest', control, {
+    help: 'As in svc template create --file.',
+  }) };
 }

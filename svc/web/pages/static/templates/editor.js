@@ -14,7 +14,9 @@ const pathOfText = template => `/api/templates/${encodeURIComponent(template.id)
 // The stored text, its version, whether it is read-only, and the files that it is built with.
 /** @param {Api.Template} template */
 export async function readDockerfile(template, { background }) {
-  const files = template.source.context_files ? all(`/api/templates/${encodeURIComponent(template.id)}/context`, { background }) : [];
+  const files = template.source.context_files
+    ? all(`/api/templates/${encodeURIComponent(template.id)}/context`, { background })
+    : [];
   const [response, found] = await Promise.all([send('GET', pathOfText(template), { background }), files]);
   const { dockerfile: text, read_only: isReadOnly } = await response.json();
   return { text, isReadOnly, tag: response.headers.get('ETag'), files: found };
@@ -29,19 +31,24 @@ export function changedLines(before, after) {
   return Math.max(old.length, fresh.length) - head - tail;
 }
 
-// `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; the build's files are
-// shown in `filesPlace`; `page` has what
-// the page's own module exports, and actOf of the deeds.
+// `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; the build's files
+// are shown in `filesPlace`; `page` has what the page's own module exports, and actOf of the deeds.
 export function createEditor(place, { build, clone, changed, filesPlace, page }) {
   const { announce, answer, pressable, put, actOf } = page;
   const nums = element('div', { class: 'nums', 'aria-hidden': 'true' });
-  const text = element('textarea', { 'aria-label': 'Dockerfile', spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', 'data-key': 'dockerfile' });
-  const head = element('header', {}), other = element('div', { hidden: true, 'data-conflict': true }), note = element('span', { class: 'muted small', id: 'dockerfile-note' });
-  place.append(element('section', { class: 'panel', 'aria-labelledby': 'dockerfile-h' }, head, other, element('div', { class: 'editor code' }, nums, text), element('footer', {}, note)));
+  const text = element('textarea', { 'aria-label': 'Dockerfile', spellcheck: 'false', autocomplete: 'off',
+    autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', 'data-key': 'dockerfile' });
+  const head = element('header', {}), other = element('div', { hidden: true, 'data-conflict': true }),
+    note = element('span', { class: 'muted small', id: 'dockerfile-note' });
+  place.append(
+    element('section', { class: 'panel', 'aria-labelledby': 'dockerfile-h' }, head, other,
+      element('div', { class: 'editor code' }, nums, text), element('footer', {}, note))
+  );
   const files = createFiles(filesPlace, page);
   // base: the text as it was read or saved; tag: its version; theirs: {text, title} beside it, isPending until
   // the person has said what becomes of the two.
-  const state = { base: null, tag: null, template: null, reference: '', isReadOnly: true, hasReturns: false, isSaving: false, next: '', theirs: null, isPending: false };
+  const state = { base: null, tag: null, template: null, reference: '', isReadOnly: true, hasReturns: false,
+    isSaving: false, next: '', theirs: null, isPending: false };
 
   const isDirty = () => state.base !== null && text.value !== state.base;
 
@@ -100,14 +107,20 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
 
   async function save() {
     if (isAway() || state.isSaving || !isDirty() || state.isReadOnly) return false;
-    if (state.isPending) { find('button', other).focus(); return false; }
+    if (state.isPending) {
+      find('button', other).focus();
+      return false;
+    }
     const sent = text.value;
     let isSaved = false;
     state.isSaving = true;
     answer(null);
     show();
     try {
-      await call('PUT', pathOfText(state.template), { body: { dockerfile: state.hasReturns ? sent.replaceAll('\n', '\r\n') : sent }, ifMatch: state.tag });
+      await call('PUT', pathOfText(state.template), {
+        body: { dockerfile: state.hasReturns ? sent.replaceAll('\n', '\r\n') : sent },
+        ifMatch: state.tag,
+      });
       isSaved = true;
       state.base = sent;
       state.theirs = null;
@@ -117,7 +130,14 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     } catch (error) {
       if (!('retryable' in error)) throw error;
       if (error.status === 412) beside(await readDockerfile(state.template, { background: true }));
-      else if (error.status !== 401) answer(refused(error, { what: isSaved ? 'The Dockerfile was saved, and could not be read again.' : 'The Dockerfile was not saved.', act: actOf, dismiss: () => answer(null) }));
+      else if (error.status !== 401)
+        answer(
+          refused(error, {
+            what: isSaved ? 'The Dockerfile was saved, and could not be read again.' : 'The Dockerfile was not saved.',
+            act: actOf,
+            dismiss: () => answer(null),
+          })
+        );
       return isSaved;
     } finally {
       state.isSaving = false;
@@ -156,42 +176,78 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     put(other, state.theirs && theirs());
     const { template } = state;
     const count = template.source.context_files;
-    const context = count ? `Built with ${counted(count, 'file')}, ${bytes(template.source.context_bytes)}.` : 'Built without other files.';
-    note.textContent = state.isReadOnly ? `${context} Everybody's Dockerfile is read-only: a clone has its own.`
-      : `${template.status === 'enabled' ? `Saving makes revision ${template.revision + 1} and disables the template until that is built.` : `Saving makes revision ${template.revision + 1}.`} ${context}`;
+    const context = count
+      ? `Built with ${counted(count, 'file')}, ${bytes(template.source.context_bytes)}.`
+      : 'Built without other files.';
+    note.textContent = state.isReadOnly
+      ? `${context} Everybody's Dockerfile is read-only: a clone has its own.`
+      : `${
+        template.status === 'enabled'
+          ? `Saving makes revision ${template.revision + 1} and disables the template until that is built.`
+          : `Saving makes revision ${template.revision + 1}.`
+      } ${context}`;
   }
 
   function headOf() {
-    const commands = commandsOf(state.reference), { revision } = state.template, lines = isDirty() ? changedLines(state.base, text.value) : 0;
+    const commands = commandsOf(state.reference), { revision } = state.template,
+      lines = isDirty() ? changedLines(state.base, text.value) : 0;
     const title = element('h2', { id: 'dockerfile-h' }, 'Dockerfile');
-    if (state.isReadOnly) return [title, element('span', { class: 'tag' }, 'read-only'), element('div', { class: 'actions' }, pressable('Clone it to change it', { kind: 'sm', cmd: commands.clone(`my-${state.template.name}`), key: 'clone-text', run: clone }))];
+    if (state.isReadOnly)
+      return [title, element('span', { class: 'tag' }, 'read-only'),
+        element('div', { class: 'actions' },
+          pressable('Clone it to change it', { kind: 'sm', cmd: commands.clone(`my-${state.template.name}`),
+            key: 'clone-text', run: clone }))];
     const saving = commands.save(revision), isFirst = state.next === 'build';
-    return [title, element('span', { class: 'tag line-tag', role: 'status' }, isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'),
-      element('div', { class: 'actions' },
-        isDirty() && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'undo', 'data-cmd': commands.dockerfile, on: { click: undo } }, 'Undo all'),
-        isDirty() && pressable(['Save', element('kbd', {}, 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save, why: state.isPending ? 'Another text was saved: see below.' : '' }),
-        isDirty() ? !state.isPending && pressable('Save and build', { kind: 'sm primary', cmd: `${saving} && ${commands.build}`, key: 'save-build', run: saveAndBuild })
-          : !isFirst && pressable('Build again', { kind: 'sm', cmd: commands.build, key: 'build-again', run: build }))];
+    return [title,
+      element('span', { class: 'tag line-tag', role: 'status' },
+        isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'),
+      element('div', { class: 'actions' }, isDirty()
+        && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'undo',
+          'data-cmd': commands.dockerfile, on: { click: undo } }, 'Undo all'), isDirty()
+        && pressable(['Save', element('kbd', {}, 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save,
+          why: state.isPending ? 'Another text was saved: see below.' : '' }), isDirty()
+        ? !state.isPending
+          && pressable('Save and build', { kind: 'sm primary', cmd: `${saving} && ${commands.build}`, key: 'save-build',
+            run: saveAndBuild })
+        : !isFirst && pressable('Build again', { kind: 'sm', cmd: commands.build, key: 'build-again', run: build }))];
   }
 
   function theirs() {
     const isMine = state.theirs.title === 'What you had typed';
-    return element('div', { class: 'notice warn inset', role: isMine ? null : 'alert' }, icon('warning'), element('div', {},
-      element('p', {}, element('b', {}, state.theirs.title, '. '), isMine ? 'It is kept here until you leave the page.' : 'Your text is below, and not saved. If you save it over this one, this one stays a revision.'),
-      element('pre', { class: 'code conflict', tabindex: '0', role: 'region', 'aria-label': state.theirs.title }, state.theirs.text),
-      element('div', { class: 'row' },
-        state.isPending && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(0), key: 'save-over', run: () => { settle(); save(); } }),
-        element('button', { class: 'btn sm', type: 'button', 'data-key': 'exchange', on: { click: exchange } }, isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
-        element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'close-conflict', on: { click: () => { settle(); state.theirs = null; show(); text.focus(); } } }, 'Close'))));
+    return element('div', { class: 'notice warn inset', role: isMine ? null : 'alert' }, icon('warning'),
+      element('div', {}, element('p', {}, element('b', {}, state.theirs.title, '. '), isMine
+        ? 'It is kept here until you leave the page.'
+        : 'Your text is below, and not saved. If you save it over this one, this one stays a revision.'),
+        element('pre', { class: 'code conflict', tabindex: '0', role: 'region', 'aria-label': state.theirs.title },
+          state.theirs.text), element('div', { class: 'row' }, state.isPending
+          && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(0), key: 'save-over',
+            run: () => {
+              settle();
+              save();
+            } }),
+          element('button', { class: 'btn sm', type: 'button', 'data-key': 'exchange', on: { click: exchange } },
+            isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
+          element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'close-conflict', on: { click: () => {
+            settle();
+            state.theirs = null;
+            show();
+            text.focus();
+          } } }, 'Close'))));
   }
 
-  text.addEventListener('input', () => { number(); show(); changed(); });
+  text.addEventListener('input', () => {
+    number();
+    show();
+    changed();
+  });
   document.addEventListener('keydown', event => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 's' && !find('dialog[open]') && !place.hidden) {
       event.preventDefault();
       save();
     }
   });
-  window.addEventListener('beforeunload', event => { if (isDirty()) event.preventDefault(); });
+  window.addEventListener('beforeunload', event => {
+    if (isDirty()) event.preventDefault();
+  });
   return { update, isDirty, goTo, save, show };
 }

@@ -28,14 +28,21 @@ export function clearErrors(form) {
 export function showErrors(form, place, error, what) {
   let first = null, isAll = error.fields.length > 0;
   for (const { field: name, message } of error.fields) {
-    const control = findAll('[data-field]', form).find(one => name === one.dataset.field || name.startsWith(`${one.dataset.field}.`));
-    if (!control) { isAll = false; continue; }
+    const control = findAll('[data-field]', form).find(one =>
+      name === one.dataset.field || name.startsWith(`${one.dataset.field}.`)
+    );
+    if (!control) {
+      isAll = false;
+      continue;
+    }
     first ??= control;
     const id = `${control.id}-error`;
     setAttribute(control, 'aria-invalid', 'true');
     setAttribute(control, 'aria-describedby', id);
     const rest = name.slice(control.dataset.field.length + 1);
-    control.closest('.field').append(element('span', { class: 'field-error', id }, rest ? `${rest}: ${message}` : message));
+    control.closest('.field').append(
+      element('span', { class: 'field-error', id }, rest ? `${rest}: ${message}` : message)
+    );
   }
   if (!isAll) {
     const notice = refused(error, { what });

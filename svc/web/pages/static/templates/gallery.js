@@ -10,15 +10,16 @@ import { startPage } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand
-const FILTERS = { all: 'All', global: 'Everybody\'s', private: 'Mine' };
-const GROUPS = [['global', 'Everybody\'s'], ['private', 'Yours']];
+const FILTERS = { all: 'All', global: "Everybody's", private: 'Mine' };
+const GROUPS = [['global', "Everybody's"], ['private', 'Yours']];
 
 const dialogs = () => import('./making.js');
 const known = { templates: /** @type {Api.Template[]} */ ([]), images: new Map() };
 const shown = { filter: 'all', text: '', most: { global: AT_ONCE, private: AT_ONCE } };
 
 async function read({ background }) {
-  const [templates, images] = await Promise.all([all('/api/templates?sort=name', { background }), all('/api/images', { background })]);
+  const [templates, images] = await Promise.all([all('/api/templates?sort=name', { background }),
+    all('/api/images', { background })]);
   known.templates = templates;
   known.images = new Map(images.filter(image => image.template).map(image => [image.template.id, image]));
 }
@@ -28,33 +29,55 @@ const nameOf = id => known.templates.find(template => template.id === id)?.name 
 /** @param {Api.Template} template */
 function matches(template) {
   const text = shown.text.trim().toLowerCase();
-  return [template.name, template.description, template.source.image_ref].some(part => part.toLowerCase().includes(text));
+  return [template.name, template.description, template.source.image_ref].some(part =>
+    part.toLowerCase().includes(text)
+  );
 }
 
 // ---- showing ----
 
 function show() {
   const screen = find('#screen');
-  if (known.templates.length === 0) { putIn(screen, emptyGallery()); showCounts(); return; }
-  if (!find('[data-list]', screen)) screen.replaceChildren(filters(), ...GROUPS.map(groupOf), element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template is like that.'));
+  if (known.templates.length === 0) {
+    putIn(screen, emptyGallery());
+    showCounts();
+    return;
+  }
+  if (!find('[data-list]', screen))
+    screen.replaceChildren(filters(), ...GROUPS.map(groupOf),
+      element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template is like that.'));
   showCards();
 }
 
 function emptyGallery() {
   return element('section', { class: 'empty dash' }, element('h2', {}, 'No template yet'),
-    element('p', {}, 'A template names an image, or has a Dockerfile, and sets what a workspace made from it gets. Administrators enable those for everybody; make or import one of your own.'),
+    element('p', {}, 'A template names an image, or has a Dockerfile, and sets what a workspace made from it gets. '
+      + 'Administrators enable those for everybody; make or import one of your own.'),
     command('svc template create --dockerfile Dockerfile --name NAME'));
 }
 
 function filters() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name, description, image', 'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: shown.text, on: { input: event => { shown.text = event.target.value; showCards(); } } });
-  const filter = ([name, title]) => element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false', on: { click: () => { shown.filter = name; showCards(); } } }, title, ' ', element('span', { class: 'muted num' }));
-  return element('div', { class: 'filters' }, element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name, description, image',
+    'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: shown.text,
+    on: { input: event => {
+      shown.text = event.target.value;
+      showCards();
+    } } });
+  const filter = ([name, title]) =>
+    element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false',
+      on: { click: () => {
+        shown.filter = name;
+        showCards();
+      } } }, title, ' ', element('span', { class: 'muted num' }));
+  return element('div', { class: 'filters' },
+    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
     element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
 }
 
-const groupOf = ([scope, title]) => element('section', { class: 'stack-2', 'aria-labelledby': `group-${scope}`, 'data-list': scope },
-  element('h2', { id: `group-${scope}` }, title), element('ul', { class: 'cards' }), element('div', { 'data-rest': true }));
+const groupOf = ([scope, title]) =>
+  element('section', { class: 'stack-2', 'aria-labelledby': `group-${scope}`, 'data-list': scope },
+    element('h2', { id: `group-${scope}` }, title), element('ul', { class: 'cards' }),
+    element('div', { 'data-rest': true }));
 
 function showCards() {
   let number = 0;
@@ -66,7 +89,11 @@ function showCards() {
     group.hidden = found.length === 0 || (shown.filter !== 'all' && shown.filter !== scope);
     putIn(find('.cards', group), ...found.slice(0, shown.most[scope]).map(card));
     const rest = found.length - shown.most[scope];
-    putIn(find('[data-rest]', group), rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => { shown.most[scope] += 2 * AT_ONCE; showCards(); } } }, `Show more of ${found.length}`));
+    putIn(find('[data-rest]', group),
+      rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => {
+        shown.most[scope] += 2 * AT_ONCE;
+        showCards();
+      } } }, `Show more of ${found.length}`));
   }
   find('[data-none]').hidden = number > 0;
   showCounts();
@@ -76,8 +103,14 @@ function showCards() {
 function card(template) {
   const reference = referenceOf(template, known.templates);
   return cardOf(template, {
-    reference, nameOf, image: known.images.get(template.id), enable, clone: async one => (await dialogs()).askForClone(one, referenceOf(one, known.templates)),
-    build: async (button, one) => { if (await fetchImage(button, one, 'build')) location.assign(addressOf(reference, 'dockerfile')); },
+    reference,
+    nameOf,
+    image: known.images.get(template.id),
+    enable,
+    clone: async one => (await dialogs()).askForClone(one, referenceOf(one, known.templates)),
+    build: async (button, one) => {
+      if (await fetchImage(button, one, 'build')) location.assign(addressOf(reference, 'dockerfile'));
+    },
   });
 }
 
@@ -86,21 +119,39 @@ function showCounts() {
   for (const button of findAll('[data-filter]')) {
     const { filter } = button.dataset;
     setAttribute(button, 'aria-pressed', String(shown.filter === filter));
-    find('.num', button).textContent = String(found.filter(template => filter === 'all' || template.scope === filter).length);
+    find('.num', button).textContent = String(
+      found.filter(template => filter === 'all' || template.scope === filter).length
+    );
   }
   setLine('svc template list');
 }
 
 function loading() {
-  const bones = () => element('li', { class: 'card' }, element('div', { class: 'stack-2' }, skeleton('2')), element('div', { class: 'stack-2' }, skeleton('4', '3', '4', '2')), element('div', { class: 'foot' }, skeleton('3')));
-  return element('div', { class: 'stack-4' }, element('div', { class: 'filters' }, element('div', { class: 'search' }, element('span', { class: 'skel box' }))),
-    element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading templates' }, element('div', {}, skeleton('2')), element('ul', { class: 'cards' }, bones(), bones(), bones(), bones())));
+  const bones = () =>
+    element('li', { class: 'card' }, element('div', { class: 'stack-2' }, skeleton('2')),
+      element('div', { class: 'stack-2' }, skeleton('4', '3', '4', '2')),
+      element('div', { class: 'foot' }, skeleton('3')));
+  return element('div', { class: 'stack-4' },
+    element('div', { class: 'filters' }, element('div', { class: 'search' }, element('span', { class: 'skel box' }))),
+    element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading templates' },
+      element('div', {}, skeleton('2')), element('ul', { class: 'cards' }, bones(), bones(), bones(), bones())));
 }
 
 find('[data-actions]').replaceChildren(
-  pressable([icon('upload'), 'Import'], { cmd: 'svc template import FILE --build-later', key: 'import', run: async () => (await dialogs()).askForBundle({ done: made => location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : '')) }) }),
-  pressable([icon('plus'), 'New template'], { kind: 'primary', cmd: 'svc template create --file template.json', key: 'new', run: async () => (await dialogs()).askForTemplate() }));
+  pressable([icon('upload'), 'Import'], { cmd: 'svc template import FILE --build-later', key: 'import',
+    run: async () =>
+      (await dialogs()).askForBundle({
+        done: made => location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : '')),
+      }) }),
+  pressable([icon('plus'), 'New template'], { kind: 'primary', cmd: 'svc template create --file template.json',
+    key: 'new', run: async () => (await dialogs()).askForTemplate() })
+);
 await startPage({
-  read, show, loading, failed: 'The templates could not be read.',
-  wants: ({ type }) => type.startsWith('template.') || type.startsWith('image.') || type.startsWith('operation.') || type.startsWith('workspace.'),
+  read,
+  show,
+  loading,
+  failed: 'The templates could not be read.',
+  wants: ({ type }) =>
+    type.startsWith('template.') || type.startsWith('image.') || type.startsWith('operation.')
+    || type.startsWith('workspace.'),
 });

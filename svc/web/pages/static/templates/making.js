@@ -10,16 +10,22 @@ const TAR = 'application/x-tar';
 
 // Choose a bundle and import it, for oneself or (`isGlobal`) for everybody; `done(template)` follows.
 export function askForBundle({ isGlobal = false, done }) {
-  const line = name => isGlobal ? `sudo svc admin template import ${quoted(name)} --global` : `svc template import ${quoted(name)} --build-later`;
-  const input = element('input', { class: 'vh', type: 'file', accept: '.tar', 'aria-label': 'Bundle', 'data-field': 'bundle' });
+  const line = name =>
+    isGlobal
+      ? `sudo svc admin template import ${quoted(name)} --global`
+      : `svc template import ${quoted(name)} --build-later`;
+  const input = element('input', { class: 'vh', type: 'file', accept: '.tar', 'aria-label': 'Bundle',
+    'data-field': 'bundle' });
   const shown = command(line('FILE')), place = element('div', { hidden: true }), name = element('span', {});
-  const go = element('button', { class: 'btn primary', type: 'submit', 'aria-disabled': 'true', 'data-cmd': line('FILE') }, 'Import');
+  const go = element('button', { class: 'btn primary', type: 'submit', 'aria-disabled': 'true',
+    'data-cmd': line('FILE') }, 'Import');
   let file = null;
   const choose = chosen => {
     file = chosen ?? file;
     if (!file) return;
     const isLarge = file.size > BUNDLE_MAX;
-    name.replaceChildren(element('b', { class: 'mono ref' }, file.name), isLarge ? ' is over 64 MiB: no bundle is.' : '');
+    name.replaceChildren(element('b', { class: 'mono ref' }, file.name),
+      isLarge ? ' is over 64 MiB: no bundle is.' : '');
     setAttribute(go, 'aria-disabled', isLarge ? 'true' : null);
     setAttribute(go, 'data-cmd', line(file.name));
     find('code', shown).textContent = line(file.name);
@@ -27,43 +33,81 @@ export function askForBundle({ isGlobal = false, done }) {
   name.append(element('b', {}, 'Choose a bundle'), ' or drop it here');
   const drop = element('label', { class: 'drop', on: {
     dragover: event => event.preventDefault(),
-    drop: event => { event.preventDefault(); choose(event.dataTransfer.files[0]); },
+    drop: event => {
+      event.preventDefault();
+      choose(event.dataTransfer.files[0]);
+    },
   } }, icon('upload'), name, element('span', { class: 'tiny' }, '.tar, at most 64 MiB'), input);
   input.addEventListener('change', () => choose(input.files[0]));
-  const dialog = element('dialog', { 'aria-labelledby': 'import-h', 'data-import': true }, element('form', { method: 'dialog', on: { submit: event => { event.preventDefault(); send(); } } },
-    element('h2', { id: 'import-h' }, isGlobal ? 'Import for everybody' : 'Import a bundle'),
-    element('p', { class: 'soft' }, isGlobal ? 'The template is disabled and waits here. One with a Dockerfile is built in your store before you can enable it.'
-      : ['A .tar that ', element('code', {}, 'svc template export'), ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
-    element('div', { class: 'field' }, drop), place, shown,
-    isGlobal && element('p', { class: 'muted small' }, 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
-    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
-  const send = () => file && go.getAttribute('aria-disabled') !== 'true' && sendIn(dialog, go, place, `${file.name} was not imported.`, async () => {
-    done(await call('POST', `/api/templates/import${isGlobal ? '?scope=global' : ''}`, { body: new Blob([file], { type: TAR }) }));
-    dialog.close();
-  });
+  const dialog = element('dialog', { 'aria-labelledby': 'import-h', 'data-import': true },
+    element('form', { method: 'dialog', on: { submit: event => {
+      event.preventDefault();
+      send();
+    } } }, element('h2', { id: 'import-h' }, isGlobal ? 'Import for everybody' : 'Import a bundle'),
+      element('p', { class: 'soft' }, isGlobal
+        ? 'The template is disabled and waits here. One with a Dockerfile is built in your store before you '
+          + 'can enable it.'
+        : ['A .tar that ', element('code', {}, 'svc template export'),
+          ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
+      element('div', { class: 'field' }, drop), place, shown, isGlobal
+      && element('p', { class: 'muted small' },
+        'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
+      element('div', { class: 'ends' },
+        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+  const send = () =>
+    file && go.getAttribute('aria-disabled') !== 'true'
+    && sendIn(dialog, go, place, `${file.name} was not imported.`, async () => {
+      done(
+        await call('POST', `/api/templates/import${isGlobal ? '?scope=global' : ''}`, {
+          body: new Blob([file], { type: TAR }),
+        })
+      );
+      dialog.close();
+    });
   showDialog(dialog, input);
 }
 
 // A new template: name, what it is for, and an image or a Dockerfile. All else is edited on its own page.
 export function askForTemplate() {
-  const name = element('input', { class: 'input mono', required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63', name: 'name' });
+  const name = element('input', { class: 'input mono', required: true, autocomplete: 'off', spellcheck: 'false',
+    maxlength: '63', name: 'name' });
   const words = element('input', { class: 'input', autocomplete: 'off', maxlength: '1024', name: 'description' });
-  const image = element('input', { class: 'input mono', autocomplete: 'off', spellcheck: 'false', name: 'image_ref', placeholder: 'registry.example/team/image:1' });
-  const text = element('textarea', { class: 'input mono', rows: '8', spellcheck: 'false', wrap: 'off', name: 'dockerfile', placeholder: 'FROM registry.example/team/image:1' });
+  const image = element('input', { class: 'input mono', autocomplete: 'off', spellcheck: 'false', name: 'image_ref',
+    placeholder: 'registry.example/team/image:1' });
+  const text = element('textarea', { class: 'input mono', rows: '8', spellcheck: 'false', wrap: 'off',
+    name: 'dockerfile', placeholder: 'FROM registry.example/team/image:1' });
   const place = element('div', { hidden: true }), shown = command('');
-  const imageField = field('Image', 'source.image_ref', image, { help: 'Each user pulls it once, from a registry that is allowed here.' });
-  const textField = field('Dockerfile', 'source.dockerfile', text, { help: 'Built in your own store, before the template is enabled. Files that it copies come in by a bundle or svc template create --context.' });
-  const kind = (value, title) => element('label', {}, element('input', { type: 'radio', name: 'type', value, checked: value === 'registry', on: { change: () => follow() } }), title);
+  const imageField = field('Image', 'source.image_ref', image, {
+    help: 'Each user pulls it once, from a registry that is allowed here.',
+  });
+  const textField = field('Dockerfile', 'source.dockerfile', text, {
+    help: 'Built in your own store, before the template is enabled. Files that it copies come in by a bundle or '
+      + 'svc template create --context.',
+  });
+  const kind = (value, title) =>
+    element('label', {},
+      element('input', { type: 'radio', name: 'type', value, checked: value === 'registry', on: { change: () =>
+        follow() } }), title);
   const go = element('button', { class: 'btn primary', type: 'submit' }, 'Create');
   const isText = () => find('[name=type]:checked', dialog)?.value === 'dockerfile';
-  const body = () => ({ name: name.value.trim(), ...words.value.trim() && { description: words.value.trim() }, source: isText() ? { type: 'dockerfile', dockerfile: text.value } : { type: 'registry', image_ref: image.value.trim() } });
+  const body = () => ({ name: name.value.trim(), ...words.value.trim() && { description: words.value.trim() },
+    source: isText()
+      ? { type: 'dockerfile', dockerfile: text.value }
+      : { type: 'registry', image_ref: image.value.trim() } });
   const lineOf = () => {
     if (!isText()) {
       const { source, ...rest } = body();
-      return `echo ${quoted(JSON.stringify({ ...rest, name: rest.name || 'NAME', source: { ...source, image_ref: source.image_ref || 'IMAGE' } }))} | svc template create --file -`;
+      return `echo ${
+        quoted(
+          JSON.stringify({ ...rest, name: rest.name || 'NAME',
+            source: { ...source, image_ref: source.image_ref || 'IMAGE' } })
+        )
+      } | svc template create --file -`;
     }
     const start = words.value.trim() ? `echo ${quoted(JSON.stringify({ description: words.value.trim() }))} | ` : '';
-    return `${start}svc template create --dockerfile Dockerfile --name ${quoted(name.value.trim() || 'NAME')}${start ? ' --file -' : ''}`;
+    return `${start}svc template create --dockerfile Dockerfile --name ${quoted(name.value.trim() || 'NAME')}${
+      start ? ' --file -' : ''
+    }`;
   };
   const follow = () => {
     imageField.hidden = isText();
@@ -73,14 +117,22 @@ export function askForTemplate() {
     find('code', shown).textContent = lineOf();
     setAttribute(go, 'data-cmd', lineOf());
   };
-  const dialog = element('dialog', { 'aria-labelledby': 'new-h', 'data-new': true }, element('form', { method: 'dialog', on: { submit: event => { event.preventDefault(); send(); }, input: () => follow() } },
-    element('h2', { id: 'new-h' }, 'New template'), field('Name', 'name', name, { help: 'Lower-case letters, digits and -.' }), field('What it is for', 'description', words, { optional: true }),
-    element('div', { class: 'seg', role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'), kind('dockerfile', 'A Dockerfile')), imageField, textField, place, shown,
-    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
-  const send = () => sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
-    const made = await call('POST', '/api/templates', { body: body() });
-    location.assign(addressOf(made.name, isText() ? 'dockerfile' : ''));
-  });
+  const dialog = element('dialog', { 'aria-labelledby': 'new-h', 'data-new': true },
+    element('form', { method: 'dialog', on: { submit: event => {
+      event.preventDefault();
+      send();
+    }, input: () => follow() } }, element('h2', { id: 'new-h' }, 'New template'),
+      field('Name', 'name', name, { help: 'Lower-case letters, digits and -.' }),
+      field('What it is for', 'description', words, { optional: true }),
+      element('div', { class: 'seg', role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
+        kind('dockerfile', 'A Dockerfile')), imageField, textField, place, shown,
+      element('div', { class: 'ends' },
+        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+  const send = () =>
+    sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
+      const made = await call('POST', '/api/templates', { body: body() });
+      location.assign(addressOf(made.name, isText() ? 'dockerfile' : ''));
+    });
   follow();
   showDialog(dialog, name);
 }
@@ -88,20 +140,38 @@ export function askForTemplate() {
 // Ask for the name of a clone, and make it.
 /** @param {Api.Template} template */
 export function askForClone(template, reference) {
-  const commands = commandsOf(reference), name = element('input', { class: 'input mono', id: 'clone-name', name: 'name', value: `my-${template.name}`.slice(0, 63), required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const commands = commandsOf(reference),
+    name = element('input', { class: 'input mono', id: 'clone-name', name: 'name',
+      value: `my-${template.name}`.slice(0, 63), required: true, autocomplete: 'off', spellcheck: 'false',
+      maxlength: '63' });
   const code = element('code', {}, commands.clone(name.value)), place = element('div', { hidden: true });
-  const go = element('button', { class: 'btn primary', type: 'submit', 'data-cmd': commands.clone(name.value) }, 'Clone');
-  name.addEventListener('input', () => { code.textContent = commands.clone(name.value || 'NAME'); setAttribute(go, 'data-cmd', code.textContent); });
-  const dialog = element('dialog', { 'aria-labelledby': 'clone-h' }, element('form', { method: 'dialog', on: { submit: event => { event.preventDefault(); send(); } } },
-    element('h2', { id: 'clone-h' }, `Clone ${template.name}`),
-    element('p', { class: 'soft' }, template.source.has_dockerfile ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built before it is enabled.' : 'The clone is yours, and you can change it. Values of secret variables come along from your own templates only.'),
-    element('div', { class: 'field' }, element('label', { for: 'clone-name' }, 'Name'), name), place,
-    element('div', { class: 'cmd' }, code),
-    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
-  const send = () => sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
-    const made = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, { body: { name: name.value } });
-    location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : ''));
+  const go = element('button', { class: 'btn primary', type: 'submit', 'data-cmd': commands.clone(name.value) },
+    'Clone');
+  name.addEventListener('input', () => {
+    code.textContent = commands.clone(name.value || 'NAME');
+    setAttribute(go, 'data-cmd', code.textContent);
   });
+  const dialog = element('dialog', { 'aria-labelledby': 'clone-h' },
+    element('form', { method: 'dialog', on: { submit: event => {
+      event.preventDefault();
+      send();
+    } } }, element('h2', { id: 'clone-h' }, `Clone ${template.name}`),
+      element('p', { class: 'soft' }, template.source.has_dockerfile
+        ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
+          + 'before it is enabled.'
+        : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
+          + 'templates only.'),
+      element('div', { class: 'field' }, element('label', { for: 'clone-name' }, 'Name'), name), place,
+      element('div', { class: 'cmd' }, code),
+      element('div', { class: 'ends' },
+        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+  const send = () =>
+    sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
+      const made = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {
+        body: { name: name.value },
+      });
+      location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : ''));
+    });
   showDialog(dialog, name);
 }
 

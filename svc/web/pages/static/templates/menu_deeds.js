@@ -1,5 +1,5 @@
-// What is done with a template now and then: loaded when it is pressed. `send` is the screen's own deed: screen/page.js knows
-// the screen that has begun it, and a file that is loaded later would have another copy.
+// What is done with a template now and then: loaded when it is pressed. `send` is the screen's own deed: screen/page.js
+// knows the screen that has begun it, and a file that is loaded later would have another copy.
 import { call } from '../frame/api.js';
 import { ask } from '../frame/asking.js';
 import { element } from '../frame/dom.js';
@@ -12,17 +12,29 @@ const templatePath = (template, rest = '') => `/api/templates/${encodeURICompone
 export async function removeImage(send, button, template, reference, users) {
   const is = await ask({
     title: `Remove the image of ${template.name}?`,
-    words: [`It goes from your store; others keep theirs. The template stays, and the image can be ${template.source.type === 'dockerfile' ? 'built' : 'pulled'} again.`,
-      users.length ? `These workspaces of yours need it, so it will be refused: ${users.join(', ')}.` : 'No workspace of yours needs it.'],
-    deed: 'Remove the image', line: commandsOf(reference).removeImage, danger: true,
+    words: [
+      `It goes from your store; others keep theirs. The template stays, and the image can be ${
+        template.source.type === 'dockerfile' ? 'built' : 'pulled'
+      } again.`,
+      users.length
+        ? `These workspaces of yours need it, so it will be refused: ${users.join(', ')}.`
+        : 'No workspace of yours needs it.',
+    ],
+    deed: 'Remove the image',
+    line: commandsOf(reference).removeImage,
+    danger: true,
   });
-  return is ? send(button, { what: 'The image was not removed.', done: 'Image removed' }, () => call('DELETE', templatePath(template, '/image'))) : null;
+  return is
+    ? send(button, { what: 'The image was not removed.', done: 'Image removed' },
+      () => call('DELETE', templatePath(template, '/image')))
+    : null;
 }
 
 // A bundle of it, by a link with a one-time ticket: the browser saves it without holding it in memory.
 /** @param {Api.Template} template */
 export async function exportTemplate(send, button, template) {
-  const came = await send(button, { what: `${template.name} was not exported.` }, () => call('POST', '/api/tickets', { body: { url: templatePath(template, '/export') } }));
+  const came = await send(button, { what: `${template.name} was not exported.` },
+    () => call('POST', '/api/tickets', { body: { url: templatePath(template, '/export') } }));
   if (!came) return;
   const link = element('a', { href: came[0].url, download: `${template.name}.tar`, hidden: true });
   document.body.append(link);

@@ -19,9 +19,19 @@ export function putIn(place, ...content) {
 // A button and its command; `why` says why it does nothing now.
 export function pressable(content, { cmd, key, run, kind = '', why = '', label = null }) {
   const button = element('button', {
-    class: `btn ${kind}`.trim(), type: 'button', 'data-cmd': cmd, 'data-key': key, 'aria-label': label, 'data-deed': why ? null : true,
-    'aria-disabled': why || isAway() ? 'true' : null, 'aria-describedby': why ? `why-${key}` : null,
-    on: { click: () => { if (!why && !isAway()) run(button); } },
+    class: `btn ${kind}`.trim(),
+    type: 'button',
+    'data-cmd': cmd,
+    'data-key': key,
+    'aria-label': label,
+    'data-deed': why ? null : true,
+    'aria-disabled': why || isAway() ? 'true' : null,
+    'aria-describedby': why ? `why-${key}` : null,
+    on: { click: () => {
+      if (!why && !isAway()) run(button);
+    } },
   }, ...[content].flat());
-  return why ? element('span', { class: 'row' }, button, element('span', { class: 'muted small', id: `why-${key}` }, why)) : button;
+  return why
+    ? element('span', { class: 'row' }, button, element('span', { class: 'muted small', id: `why-${key}` }, why))
+    : button;
 }

@@ -14,12 +14,14 @@ import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
 
 const AT_ONCE = 100; // rows of the table; the rest on demand
-const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), images: new Map(), session: null, chosen: null };
+const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), images: new Map(), session: null,
+  chosen: null };
 const view = { id: decodeURIComponent(location.pathname.split('/')[3] ?? ''), most: AT_ONCE, log: null };
 
 async function read({ background }) {
   const options = { background };
-  const [waiting, templates, images] = await Promise.all([all('/api/admin/templates', options), all('/api/templates?sort=name', options), all('/api/images', options)]);
+  const [waiting, templates, images] = await Promise.all([all('/api/admin/templates', options),
+    all('/api/templates?sort=name', options), all('/api/images', options)]);
   known.waiting = waiting;
   known.templates = templates.filter(template => template.scope === 'global');
   known.images = new Map(images.filter(image => image.template).map(image => [image.template.id, image]));
@@ -33,10 +35,12 @@ async function readChosen(options) {
   const path = `/api/templates/${encodeURIComponent(view.id)}`;
   const template = await call('GET', path, options);
   const [operations, difference] = await Promise.all([
-    call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options), differenceOf(template, path, options),
+    call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
+    differenceOf(template, path, options),
   ]);
   if (template.id !== view.id) return;
-  known.chosen = { template, image: known.images.get(template.id) ?? null, operation: operations.items[0] ?? null, difference, checked: null, reference: template.id, session: known.session };
+  known.chosen = { template, image: known.images.get(template.id) ?? null, operation: operations.items[0] ?? null,
+    difference, checked: null, reference: template.id, session: known.session };
 }
 
 /** @param {Api.Template} template */
@@ -56,16 +60,23 @@ async function differenceOf(template, path, options) {
 // ---- showing ----
 
 const act = {
-  build: async button => { if (await fetchImage(button, known.chosen.template, 'build')) refreshSoon(); },
-  pull: async button => { if (await fetchImage(button, known.chosen.template, 'pull')) refreshSoon(); },
-  enable: async button => { if (await enable(button, known.chosen.template)) refreshSoon(); },
+  build: async button => {
+    if (await fetchImage(button, known.chosen.template, 'build')) refreshSoon();
+  },
+  pull: async button => {
+    if (await fetchImage(button, known.chosen.template, 'pull')) refreshSoon();
+  },
+  enable: async button => {
+    if (await enable(button, known.chosen.template)) refreshSoon();
+  },
   cancel: button => cancel(button, known.chosen.operation),
 };
 
 function show() {
   const screen = find('#screen');
   if (!find('[data-review]', screen)) {
-    screen.replaceChildren(element('div', { 'data-waiting': true }), element('div', { class: 'stack-4', 'data-review': true }), element('div', { 'data-global': true }));
+    screen.replaceChildren(element('div', { 'data-waiting': true }),
+      element('div', { class: 'stack-4', 'data-review': true }), element('div', { 'data-global': true }));
     view.log = null;
   }
   find('.lede').textContent = known.waiting.length === 0 ? 'Nothing to review' : `${known.waiting.length} to review`;
@@ -74,14 +85,26 @@ function show() {
   else putIn(find('[data-review]'), emptyReview());
   putIn(find('[data-global]'), globalTable());
   const { chosen } = known;
-  setLine(chosen ? [commandsOf(chosen.reference).get, restOf(chosen)].filter(Boolean).join(' && ') : 'svc template list --review');
+  setLine(
+    chosen
+      ? [commandsOf(chosen.reference).get, restOf(chosen)].filter(Boolean).join(' && ')
+      : 'svc template list --review'
+  );
 }
 
 function waitingList() {
   if (known.waiting.length < 2) return '';
-  const one = template => element('button', { type: 'button', 'aria-pressed': String(template.id === view.id), 'data-key': `wait-${template.id}`, 'data-cmd': commandsOf(template.id).get, on: { click: () => choose(template.id) } },
-    element('span', { class: 'mono' }, template.name), ` revision ${template.revision}${template.findings.some(finding => finding.code === 'bundle_digest') ? ', imported' : ''}`);
-  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Templates that wait' }, known.waiting.slice(0, 40).map(one));
+  const one = template =>
+    element('button', { type: 'button', 'aria-pressed': String(template.id === view.id),
+      'data-key': `wait-${template.id}`, 'data-cmd': commandsOf(template.id).get, on: { click: () =>
+        choose(template.id) } }, element('span', { class: 'mono' }, template.name),
+      ` revision ${template.revision}${
+        template.findings.some(finding => finding.code === 'bundle_digest')
+          ? ', imported'
+          : ''
+      }`);
+  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Templates that wait' },
+    known.waiting.slice(0, 40).map(one));
 }
 
 async function choose(id) {
@@ -97,77 +120,156 @@ function showChosen() {
   const place = find('[data-review]'), { chosen } = known, { template, difference } = chosen;
   if (place.dataset.of !== template.id || !find('[data-diff]', place)) {
     place.dataset.of = template.id;
-    place.replaceChildren(element('div', { class: 'cols side-r review' }, element('div', { class: 'stack-4' }, element('div', { 'data-diff': true }), element('div', { 'data-log-place': true })),
-      element('div', { class: 'stack-4' }, element('div', { 'data-findings': true }), element('div', { 'data-steps': true }))));
+    place.replaceChildren(
+      element('div', { class: 'cols side-r review' },
+        element('div', { class: 'stack-4' }, element('div', { 'data-diff': true }),
+          element('div', { 'data-log-place': true })),
+        element('div', { class: 'stack-4' }, element('div', { 'data-findings': true }),
+          element('div', { 'data-steps': true })))
+    );
     view.log = createLog(find('[data-log-place]', place));
   }
   const marks = new Set(template.findings.filter(finding => finding.line).map(finding => finding.line));
-  const lineOf = finding => (finding.file ? element('a', { class: 'small', href: `#line-${finding.line}` }, `line ${finding.line}`) : null);
+  const lineOf = finding => (finding.file
+    ? element('a', { class: 'small', href: `#line-${finding.line}` }, `line ${finding.line}`)
+    : null);
   putIn(find('[data-diff]', place), differencePanel(template, difference, marks));
   putIn(find('[data-findings]', place), findingsPanel(template, { lineOf }));
-  putIn(find('[data-steps]', place), stepsPanel(chosen, act, { title: `Enable revision ${template.revision}`, buttons: pressable('Delete', { kind: 'sm danger', cmd: commandsOf(template.id).delete, key: 'delete', label: `Delete ${template.name}`, run: button => deleteTemplate(button, template, template.id, null) }) }));
-  view.log.update(chosen.operation, { name: template.name, title: `revision ${template.revision}`, cancel: act.cancel });
+  putIn(find('[data-steps]', place),
+    stepsPanel(chosen, act, { title: `Enable revision ${template.revision}`,
+      buttons: pressable('Delete', { kind: 'sm danger', cmd: commandsOf(template.id).delete, key: 'delete',
+        label: `Delete ${template.name}`, run: button => deleteTemplate(button, template, template.id, null) }) }));
+  view.log.update(chosen.operation, { name: template.name, title: `revision ${template.revision}`,
+    cancel: act.cancel });
 }
 
 /** @param {Api.Template} template */
 function differencePanel(template, difference, marks) {
-  const title = [element('span', { class: 'name ref' }, template.name), difference.isWhole ? `, revision ${template.revision}: no revision of it was enabled before` : `, revision ${template.revision}: what changed since revision ${template.reviewed_revision}, the last enabled`];
+  const title = [element('span', { class: 'name ref' }, template.name), difference.isWhole
+    ? `, revision ${template.revision}: no revision of it was enabled before`
+    : `, revision ${template.revision}: what changed since revision ${template.reviewed_revision}, the last enabled`];
   const files = template.source.context_files;
-  const facts = element('dl', { class: 'facts', 'data-all-fields': true }, template.description && [element('dt', {}, 'For'), element('dd', { class: 'ref' }, template.description)], ...sourceRows(template), ...fieldRows(template));
-  return element('section', { class: 'panel', 'aria-labelledby': 'diff-h' }, element('header', {}, element('h2', { id: 'diff-h', class: 'ref' }, title),
-    element('div', { class: 'actions' }, difference.dockerfile && element('span', { class: 'muted small num' }, `Dockerfile ${countsOf(difference.dockerfile)}`), element('a', { class: 'small', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get }, 'The whole template'))),
-  difference.isWhole && element('div', { class: 'body' }, facts), difference.dockerfile || !difference.isWhole ? diffTable(difference, { marks, label: `Difference of ${template.name}` }) : '',
-  !difference.isWhole && element('div', { class: 'body' }, element('details', { class: 'more', 'data-key': 'all-fields' }, element('summary', { class: 'small' }, `All of revision ${template.revision}`), facts)),
-  element('footer', {}, element('span', { class: 'muted small' }, files ? `The context has ${files === 1 ? '1 file' : `${files} files`}${difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'}.` : 'It is built without other files.')));
+  const facts = element('dl', { class: 'facts', 'data-all-fields': true },
+    template.description && [element('dt', {}, 'For'), element('dd', { class: 'ref' }, template.description)],
+    ...sourceRows(template), ...fieldRows(template));
+  return element('section', { class: 'panel', 'aria-labelledby': 'diff-h' },
+    element('header', {}, element('h2', { id: 'diff-h', class: 'ref' }, title),
+      element('div', { class: 'actions' }, difference.dockerfile
+        && element('span', { class: 'muted small num' }, `Dockerfile ${countsOf(difference.dockerfile)}`),
+        element('a', { class: 'small', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get },
+          'The whole template'))), difference.isWhole && element('div', { class: 'body' }, facts),
+    difference.dockerfile || !difference.isWhole
+      ? diffTable(difference, { marks, label: `Difference of ${template.name}` })
+      : '', !difference.isWhole
+    && element('div', { class: 'body' },
+      element('details', { class: 'more', 'data-key': 'all-fields' },
+        element('summary', { class: 'small' }, `All of revision ${template.revision}`), facts)),
+    element('footer', {}, element('span', { class: 'muted small' }, files
+      ? `The context has ${files === 1 ? '1 file' : `${files} files`}${
+        difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'
+      }.`
+      : 'It is built without other files.')));
 }
 
-const emptyReview = () => element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing waits for a review'),
-  element('p', {}, 'A template of everybody\'s waits here when its present revision was never enabled: one that was imported or made, or whose image or Dockerfile changed.'), command('svc template list --review'));
+const emptyReview = () =>
+  element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing waits for a review'),
+    element('p', {},
+      "A template of everybody's waits here when its present revision was never enabled: one that was imported "
+        + 'or made, or whose image or Dockerfile changed.'), command('svc template list --review'));
 
 // ---- everybody's templates ----
 
 function globalTable() {
   if (known.templates.length === 0) return '';
   const cell = (label, ...content) => element('td', { role: 'cell', 'data-l': label }, ...content);
-  const rows = known.templates.slice(0, view.most).map(template => element('tr', { role: 'row', tabindex: '-1', 'data-id': template.id },
-    cell(null, element('div', { class: 'stack' }, element('a', { class: 'name ref', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get, 'data-key': `name-${template.id}` }, template.name), element('span', { class: 'muted small' }, `revision ${template.revision}`))),
-    cell('State', tagOf(template, known.images.get(template.id)) ?? element('span', { class: 'tag ok' }, 'enabled')), cell('From', element('span', { class: 'mono ref tiny' }, template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
-    cell('In your store', imageState(known.images.get(template.id))), cell('Changed', time(template.updated_at, 'ago')),
-    element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, rowButton(template)))));
-  const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));
+  const rows = known.templates.slice(0, view.most).map(template =>
+    element('tr', { role: 'row', tabindex: '-1', 'data-id': template.id },
+      cell(null,
+        element('div', { class: 'stack' },
+          element('a', { class: 'name ref', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get,
+            'data-key': `name-${template.id}` }, template.name),
+          element('span', { class: 'muted small' }, `revision ${template.revision}`))),
+      cell('State', tagOf(template, known.images.get(template.id)) ?? element('span', { class: 'tag ok' }, 'enabled')),
+      cell('From',
+        element('span', { class: 'mono ref tiny' },
+          template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
+      cell('In your store', imageState(known.images.get(template.id))),
+      cell('Changed', time(template.updated_at, 'ago')),
+      element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, rowButton(template))))
+  );
+  const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title =>
+    element('th', { role: 'columnheader', scope: 'col' }, title)
+  );
   const rest = known.templates.length - view.most;
-  return element('section', { class: 'panel', 'aria-labelledby': 'global-h' }, element('header', {}, element('h2', { id: 'global-h' }, 'Everybody\'s templates'), element('span', { class: 'count' }, String(known.templates.length))),
-    element('table', { class: 'table fold', role: 'table', 'aria-labelledby': 'global-h' }, element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads, element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))), element('tbody', { role: 'rowgroup' }, rows)),
-    rest > 0 && element('footer', {}, element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: () => { view.most += AT_ONCE; showNow(); } } }, `Show more of ${known.templates.length}`)));
+  return element('section', { class: 'panel', 'aria-labelledby': 'global-h' },
+    element('header', {}, element('h2', { id: 'global-h' }, "Everybody's templates"),
+      element('span', { class: 'count' }, String(known.templates.length))),
+    element('table', { class: 'table fold', role: 'table', 'aria-labelledby': 'global-h' },
+      element('thead', { role: 'rowgroup' },
+        element('tr', { role: 'row' }, heads,
+          element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))),
+      element('tbody', { role: 'rowgroup' }, rows)), rest > 0
+    && element('footer', {},
+      element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: () => {
+        view.most += AT_ONCE;
+        showNow();
+      } } }, `Show more of ${known.templates.length}`)));
 }
 
 /** @param {Api.Template} template */
 function rowButton(template) {
   const { id, name } = template;
-  if (template.status === 'enabled') return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`, label: `Disable ${name}`, run: button => disable(button, template, id) });
-  if (known.waiting.some(other => other.id === id)) return element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': commandsOf(id).get, 'data-key': `review-${id}`, 'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
-  return pressable('Enable', { kind: 'sm', cmd: commandsOf(id).enable(template.revision), key: `enable-${id}`, label: `Enable ${name}`, run: button => enable(button, template) });
+  if (template.status === 'enabled')
+    return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`,
+      label: `Disable ${name}`, run: button => disable(button, template, id) });
+  if (known.waiting.some(other => other.id === id))
+    return element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': commandsOf(id).get,
+      'data-key': `review-${id}`, 'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
+  return pressable('Enable', { kind: 'sm', cmd: commandsOf(id).enable(template.revision), key: `enable-${id}`,
+    label: `Enable ${name}`, run: button => enable(button, template) });
 }
 
 // ---- begin ----
 
 function loading() {
-  const bones = (label, number) => element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label }, element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, Array.from({ length: number }, () => element('div', {}, skeleton('4')))));
+  const bones = (label, number) =>
+    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
+      element('header', {}, skeleton('3')),
+      element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
+        element('div', {}, skeleton('4')))));
   return element('div', { class: 'cols side-r' }, bones('Loading the review', 12), bones('Loading what was found', 9));
 }
 
 function noPermission({ user }) {
-  return element('section', { class: 'empty dash', 'data-no-permission': true }, element('h2', {}, 'For administrators'),
-    element('p', {}, 'The account ', element('span', { class: 'mono' }, user.name), ' is none. Administrators are made on the host, by root:'), command(`sudo svc admin edit-user ${quoted(user.name)} --superuser`),
+  return element('section', { class: 'empty dash', 'data-no-permission': true },
+    element('h2', {}, 'For administrators'),
+    element('p', {}, 'The account ', element('span', { class: 'mono' }, user.name),
+      ' is none. Administrators are made on the host, by root:'),
+    command(`sudo svc admin edit-user ${quoted(user.name)} --superuser`),
     element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 }
 
 startPage({
-  read, show, loading, failed: 'The review could not be read.',
-  may: session => { known.session = session; if (session.user.superuser) showActions(); else find('#screen').replaceChildren(noPermission(session)); return session.user.superuser; },
+  read,
+  show,
+  loading,
+  failed: 'The review could not be read.',
+  may: session => {
+    known.session = session;
+    if (session.user.superuser) showActions();
+    else find('#screen').replaceChildren(noPermission(session));
+    return session.user.superuser;
+  },
   wants: ({ type }) => ['template.', 'image.', 'operation.', 'registries.'].some(start => type.startsWith(start)),
 });
 
 function showActions() {
-  find('[data-actions]').replaceChildren(pressable([icon('upload'), 'Import for everybody'], { cmd: 'sudo svc admin template import FILE --global', key: 'import', run: async () => (await import('./making.js')).askForBundle({ isGlobal: true, done: made => { view.id = made.id; refreshSoon(); } }) }));
+  find('[data-actions]').replaceChildren(
+    pressable([icon('upload'), 'Import for everybody'], { cmd: 'sudo svc admin template import FILE --global',
+      key: 'import', run: async () =>
+        (await import('./making.js')).askForBundle({ isGlobal: true, done: made => {
+          view.id = made.id;
+          refreshSoon();
+        } }) })
+  );
 }

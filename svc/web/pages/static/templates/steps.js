@@ -22,62 +22,106 @@ export function restOf(known) {
   const { template, image, reference } = known, commands = commandsOf(reference);
   const fetched = image?.status === 'ready' ? [] : [isBuilt(template) ? commands.build : commands.pull];
   const enabled = template.status === 'enabled' ? [] : [commands.enable(template.revision)];
-  return (isBuilt(template) && !template.source.local_only ? [...fetched, ...enabled] : [...enabled, ...fetched]).join(' && ');
+  return (isBuilt(template) && !template.source.local_only ? [...fetched, ...enabled] : [...enabled, ...fetched]).join(
+    ' && '
+  );
 }
 
-// `known`: template, image, operation (the newest build or pull), checked (what it would download; undefined while asked), reference,
-// session. `act`: build, pull, enable, cancel; `isPlain` while another button of the page is the primary one.
+// `known`: template, image, operation (the newest build or pull), checked (what it would download; undefined while
+// asked), reference, session. `act`: build, pull, enable, cancel; `isPlain` while another button of the page is the
+// primary one.
 export function stepsPanel(known, act, { isPlain = false, title = 'Until it can be used', buttons = null } = {}) {
   const { template } = known;
-  const registries = registriesStep(known), fetched = fetchStep(known, act, isPlain), enabled = enableStep(known, act, isPlain);
-  const steps = isBuilt(template) && !template.source.local_only ? [registries, fetched, enabled] : [registries, enabled, fetched];
+  const registries = registriesStep(known), fetched = fetchStep(known, act, isPlain),
+    enabled = enableStep(known, act, isPlain);
+  const steps = isBuilt(template) && !template.source.local_only
+    ? [registries, fetched, enabled]
+    : [registries, enabled, fetched];
   const isReady = template.status === 'enabled' && steps.every(step => step.kind === 'done');
-  return element('section', { class: 'panel', 'aria-labelledby': 'steps-h' }, element('header', {}, element('h2', { id: 'steps-h' }, isReady ? 'It can be used' : title)),
-    element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps.map(stepItem))), buttons && element('footer', {}, buttons));
+  return element('section', { class: 'panel', 'aria-labelledby': 'steps-h' },
+    element('header', {}, element('h2', { id: 'steps-h' }, isReady ? 'It can be used' : title)),
+    element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps.map(stepItem))),
+    buttons && element('footer', {}, buttons));
 }
 
 function stepItem({ kind, title, detail, button, more }, at) {
   const words = { done: 'done', now: 'under way', bad: 'failed' }[kind];
-  return element('li', { class: kind || null }, element('span', { class: 'pip' }, kind === 'done' ? icon('check') : String(at + 1), words && element('span', { class: 'vh' }, words)),
-    element('div', {}, element('span', {}, title), detail && element('span', { class: kind === 'bad' ? 'small is-danger ref' : 'muted small ref' }, detail), ...[more ?? []].flat(), button && element('div', { class: 'row' }, button)));
+  return element('li', { class: kind || null },
+    element('span', { class: 'pip' }, kind === 'done' ? icon('check') : String(at + 1),
+      words && element('span', { class: 'vh' }, words)),
+    element('div', {}, element('span', {}, title),
+      detail && element('span', { class: kind === 'bad' ? 'small is-danger ref' : 'muted small ref' }, detail),
+      ...[more ?? []].flat(), button && element('div', { class: 'row' }, button)));
 }
 
 function registriesStep({ template, session }) {
   const refusals = template.findings.filter(isRefused).map(finding => finding.message);
   if (refusals.length === 0) return { kind: 'done', title: 'Registries allowed' };
-  const button = session?.user.superuser ? element('a', { class: 'btn sm', href: '/admin/registries', 'data-cmd': 'svc image allowlist', 'data-key': 'registries' }, 'Registries') : null;
-  return { kind: 'bad', title: 'Registries allowed', detail: `${refusals.join('; ')}. ${session?.user.superuser ? '' : 'Administrators say which registries images may come from.'}`, button };
+  const button = session?.user.superuser
+    ? element('a', { class: 'btn sm', href: '/admin/registries', 'data-cmd': 'svc image allowlist',
+      'data-key': 'registries' }, 'Registries')
+    : null;
+  return { kind: 'bad', title: 'Registries allowed',
+    detail: `${refusals.join('; ')}. ${
+      session?.user.superuser ? '' : 'Administrators say which registries images may come from.'
+    }`, button };
 }
 
 function enableStep(known, act, isPlain) {
   const { template, reference, session } = known, command = commandsOf(reference).enable(template.revision);
-  if (template.status === 'enabled') return { kind: 'done', title: 'Enabled', detail: `revision ${template.reviewed_revision ?? template.revision}` };
+  if (template.status === 'enabled')
+    return { kind: 'done', title: 'Enabled', detail: `revision ${template.reviewed_revision ?? template.revision}` };
   const next = nextOf(known);
   if (!mayChange(template, session)) return { kind: '', title: 'Enable it', detail: 'an administrator does' };
   const why = next === 'build' ? 'Build it first.' : next === 'registries' ? 'The registry is not allowed here.' : '';
-  const detail = template.scope === 'global' && template.reviewed_revision ? `revision ${template.revision}; workspaces keep theirs, and say that it is out` : `revision ${template.revision}, as it is now`;
+  const detail = template.scope === 'global' && template.reviewed_revision
+    ? `revision ${template.revision}; workspaces keep theirs, and say that it is out`
+    : `revision ${template.revision}, as it is now`;
   const kind = `sm${next === 'enable' && !isPlain ? ' primary' : ''}`;
-  return { kind: '', title: 'Enable it', detail, button: pressable(`Enable revision ${template.revision}`, { kind, cmd: command, key: 'enable', why, run: act.enable }) };
+  return { kind: '', title: 'Enable it', detail,
+    button: pressable(`Enable revision ${template.revision}`, { kind, cmd: command, key: 'enable', why,
+      run: act.enable }) };
 }
 
 function fetchStep(known, act, isPlain) {
-  const { template, image, operation, checked, reference } = known, verb = verbOf(template), commands = commandsOf(reference);
+  const { template, image, operation, checked, reference } = known, verb = verbOf(template),
+    commands = commandsOf(reference);
   const isOpen = operation && ['queued', 'running'].includes(operation.status);
-  const title = verb === 'build' ? `Build revision ${template.revision} in your store` : 'Pull its image into your store';
+  const title = verb === 'build'
+    ? `Build revision ${template.revision} in your store`
+    : 'Pull its image into your store';
   if (isOpen) {
-    const cancel = pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${operation.id}`, key: 'cancel', run: act.cancel });
-    return { kind: 'now', title, detail: [operation.status === 'queued' ? 'queued' : operation.phase, farOf(operation.progress)].filter(Boolean).join(', '), button: cancel };
+    const cancel = pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${operation.id}`, key: 'cancel',
+      run: act.cancel });
+    return { kind: 'now', title,
+      detail: [operation.status === 'queued' ? 'queued' : operation.phase, farOf(operation.progress)].filter(Boolean)
+        .join(', '), button: cancel };
   }
-  if (image?.status === 'ready') return { kind: 'done', title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store', detail: image.size_bytes ? sizeWords(image.size_bytes) : '' };
+  if (image?.status === 'ready')
+    return { kind: 'done',
+      title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store',
+      detail: image.size_bytes ? sizeWords(image.size_bytes) : '' };
   const isDisabled = template.status === 'disabled', waits = isDisabled && verb === 'pull';
   const why = template.findings.some(isRefused) ? 'The registry is not allowed here.' : waits ? 'Enable it first.' : '';
-  const kind = `sm${verb === 'build' && isDisabled && !why && !isPlain && mayChange(template, known.session) ? ' primary' : ''}`;
+  const kind = `sm${
+    verb === 'build' && isDisabled && !why && !isPlain && mayChange(template, known.session) ? ' primary' : ''
+  }`;
   const again = operation?.status === 'failed' || operation?.status === 'cancelled';
-  const button = pressable(verb === 'build' ? `Build${again ? ' again' : ' it'}` : `Pull${again ? ' again' : ' it'}`, { kind, cmd: commands[verb], key: verb, why, run: act[verb] });
-  const own = image?.status === 'failed' && verb === 'pull' && template.source.has_dockerfile ? pressable('Build it instead', { kind: 'sm', cmd: commands.build, key: 'build', run: act.build }) : null;
+  const button = pressable(verb === 'build' ? `Build${again ? ' again' : ' it'}` : `Pull${again ? ' again' : ' it'}`, {
+    kind,
+    cmd: commands[verb],
+    key: verb,
+    why,
+    run: act[verb],
+  });
+  const own = image?.status === 'failed' && verb === 'pull' && template.source.has_dockerfile
+    ? pressable('Build it instead', { kind: 'sm', cmd: commands.build, key: 'build', run: act.build })
+    : null;
   const failed = image?.status === 'failed' ? image.error || operation?.error?.message || 'it failed' : '';
   if (failed) return { kind: 'bad', title, detail: failed, button: [button, own].filter(Boolean) };
-  const detail = [checkedWords(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(Boolean).join('; ');
+  const detail = [checkedWords(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(
+    Boolean
+  ).join('; ');
   return { kind: checked && !checked.fits ? 'bad' : '', title, detail, button };
 }
 
@@ -85,12 +129,16 @@ function fetchStep(known, act, isPlain) {
 function checkedWords(checked) {
   if (!checked) return checked === null ? '' : 'checking';
   if (!checked.fits) return checked.message ?? 'it does not fit';
-  return checked.download_bytes ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free` : 'nothing to load';
+  return checked.download_bytes
+    ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free`
+    : 'nothing to load';
 }
 
 // ---- findings ----
 
-const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-danger', 'close', 'refused'], ports: ['muted', 'info', 'note'], bundle_digest: ['muted', 'info', 'note'], changed: ['muted', 'info', 'note'], root_user: ['muted', 'info', 'note'] }; // in a rootless store, root inside is the user
+const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-danger', 'close', 'refused'],
+  ports: ['muted', 'info', 'note'], bundle_digest: ['muted', 'info', 'note'], changed: ['muted', 'info', 'note'],
+  root_user: ['muted', 'info', 'note'] }; // in a rootless store, root inside is the user
 
 /**
  * `lineOf` gives the link to the line of a finding, `more` a button; both may be null.
@@ -101,10 +149,16 @@ export function findingsPanel(template, { lineOf, more = () => null }) {
   const { findings } = template;
   const row = finding => {
     const [kind, picture, word] = KINDS[finding.code] ?? ['is-warn', 'warning', 'warning'];
-    return element('div', { class: 'finding' }, element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, word)),
+    return element('div', { class: 'finding' },
+      element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, word)),
       element('div', { class: 'stack' }, element('span', { class: 'ref' }, finding.message),
-        element('div', { class: 'row' }, element('span', { class: 'muted tiny mono' }, finding.code), finding.line !== null && lineOf(finding), more(finding))));
+        element('div', { class: 'row' }, element('span', { class: 'muted tiny mono' }, finding.code),
+          finding.line !== null && lineOf(finding), more(finding))));
   };
-  return element('section', { class: 'panel', 'aria-labelledby': 'found-h' }, element('header', {}, element('h2', { id: 'found-h' }, 'What was found'), element('span', { class: findings.length ? 'count warn' : 'count' }, String(findings.length))),
-    findings.length ? findings.map(row) : element('div', { class: 'body' }, element('p', { class: 'muted small' }, 'Nothing that a review should look at.')));
+  return element('section', { class: 'panel', 'aria-labelledby': 'found-h' },
+    element('header', {}, element('h2', { id: 'found-h' }, 'What was found'),
+      element('span', { class: findings.length ? 'count warn' : 'count' }, String(findings.length))), findings.length
+    ? findings.map(row)
+    : element('div', { class: 'body' },
+      element('p', { class: 'muted small' }, 'Nothing that a review should look at.')));
 }

@@ -13,8 +13,11 @@ import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
-const known = { template: /** @type {Api.Template} */ (null), tag: null, image: null, operation: /** @type {Api.Operation} */ (null), revisions: [], dockerfile: null, checked: null, checkedFor: '', origin: null, reference: asked, session: null, difference: null };
-const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null, isLeaving: false };
+const known = { template: /** @type {Api.Template} */ (null), tag: null, image: null,
+  operation: /** @type {Api.Operation} */ (null), revisions: [], dockerfile: null, checked: null, checkedFor: '',
+  origin: null, reference: asked, session: null, difference: null };
+const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null,
+  isLeaving: false };
 
 const menuDeeds = () => import('./menu_deeds.js');
 const sendDeed = (button, options, request) => deed(button, { act: actOf, ...options }, request);
@@ -26,10 +29,13 @@ async function read({ background }) {
   const response = await send('GET', `/api/templates/${encodeURIComponent(known.template?.id ?? asked)}`, options);
   const template = await response.json(), path = `/api/templates/${encodeURIComponent(template.id)}`;
   const [image, operations, revisions, dockerfile] = await Promise.all([
-    call('GET', `${path}/image`, options), call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
-    all(`${path}/revisions`, options), template.source.has_dockerfile ? readText(template, options) : null,
+    call('GET', `${path}/image`, options),
+    call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
+    all(`${path}/revisions`, options),
+    template.source.has_dockerfile ? readText(template, options) : null,
   ]);
-  Object.assign(known, { template, tag: response.headers.get('ETag'), image, operation: operations.items[0] ?? null, revisions, dockerfile });
+  Object.assign(known, { template, tag: response.headers.get('ETag'), image, operation: operations.items[0] ?? null,
+    revisions, dockerfile });
   known.reference = template.scope === 'private' || asked === template.name ? template.name : template.id;
   if (view.tab === 'changes') await readChanges();
 }
@@ -44,11 +50,14 @@ async function readText(template, options) {
 // What its pull or build would download: asked of registries, and so never waited for.
 async function readChecked() {
   const { template, image } = known, key = `${template.id} ${template.revision} ${image?.status}`;
-  if (image?.status === 'ready' || known.operation?.status === 'running' || (template.status === 'disabled' && !isBuilt(template)) || known.checkedFor === key) return;
+  if (image?.status === 'ready' || known.operation?.status === 'running'
+    || (template.status === 'disabled' && !isBuilt(template)) || known.checkedFor === key) return;
   known.checkedFor = key;
   known.checked = undefined;
   try {
-    known.checked = await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, { background: true });
+    known.checked = await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, {
+      background: true,
+    });
   } catch {
     known.checked = null; // the pull or build itself says why
   }
@@ -59,7 +68,8 @@ async function readDifference() {
   const [current, before] = known.revisions.map(revision => revision.revision);
   const to = view.to ?? current, from = view.from ?? before ?? current;
   try {
-    known.difference = await call('GET', `/api/templates/${encodeURIComponent(known.template.id)}/diff?from=${from}&to=${to}`, { background: true });
+    known.difference = await call('GET',
+      `/api/templates/${encodeURIComponent(known.template.id)}/diff?from=${from}&to=${to}`, { background: true });
   } catch (error) {
     if (!('retryable' in error)) throw error;
     known.difference = { before: from, after: to, refusal: error };
@@ -69,14 +79,19 @@ async function readDifference() {
 // ---- showing ----
 
 const act = {
-  build: async button => { if (await fetchImage(button, known.template, 'build')) await showOperation(); },
-  pull: async button => { if (await fetchImage(button, known.template, 'pull')) await showOperation(); },
+  build: async button => {
+    if (await fetchImage(button, known.template, 'build')) await showOperation();
+  },
+  pull: async button => {
+    if (await fetchImage(button, known.template, 'pull')) await showOperation();
+  },
   enable: button => enable(button, known.template),
   cancel: button => cancel(button, known.operation),
 };
 
 async function showOperation() {
-  const operations = await call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(known.template.id)}`, { background: true });
+  const operations = await call('GET',
+    `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(known.template.id)}`, { background: true });
   known.operation = operations.items[0] ?? null;
   if (view.tab !== 'dockerfile') go('dockerfile');
   else showNow();
@@ -84,10 +99,17 @@ async function showOperation() {
 
 function frameOfScreen() {
   const part = name => element('div', { class: 'stack-4', 'data-part': name, hidden: true });
-  find('#screen').replaceChildren(element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4' }, part(''), part('dockerfile'), part('changes')),
-    element('div', { class: 'stack-4 sticky' }, element('div', { 'data-steps': true }), element('div', { 'data-findings': true }))));
+  find('#screen').replaceChildren(
+    element('div', { class: 'cols side-r' },
+      element('div', { class: 'stack-4' }, part(''), part('dockerfile'), part('changes')),
+      element('div', { class: 'stack-4 sticky' }, element('div', { 'data-steps': true }),
+        element('div', { 'data-findings': true })))
+  );
   const place = find('[data-part=dockerfile]');
-  place.append(element('div', { 'data-editor': true }), element('p', { class: 'muted', 'data-image': true, hidden: true }, 'Its image was not pulled here yet; the log is here once it is.'), element('div', { 'data-log-place': true }), element('div', { 'data-files-place': true }));
+  place.append(element('div', { 'data-editor': true }),
+    element('p', { class: 'muted', 'data-image': true, hidden: true },
+      'Its image was not pulled here yet; the log is here once it is.'), element('div', { 'data-log-place': true }),
+    element('div', { 'data-files-place': true }));
   view.log = createLog(find('[data-log-place]', place));
 }
 
@@ -96,12 +118,17 @@ function show() {
   const { template } = known;
   showHead();
   showTabs();
-  if (template.source.has_dockerfile && !view.editor) view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone, changed: () => showSteps(), filesPlace: find('[data-files-place]'), page: { actOf, announce, answer, deed, pressable, put: putIn } });
+  if (template.source.has_dockerfile && !view.editor)
+    view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone,
+      changed: () => showSteps(), filesPlace: find('[data-files-place]'),
+      page: { actOf, announce, answer, deed, pressable, put: putIn } });
   view.editor?.update({ template, dockerfile: known.dockerfile, reference: known.reference, next: nextOf(known) });
   if (!view.form) putIn(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
   find('[data-image]').hidden = template.source.has_dockerfile || known.operation !== null;
   const isNow = known.operation?.subject.id === template.source.image_ref;
-  view.log.update(known.operation, { name: template.name, title: isBuilt(template) ? isNow ? `revision ${template.revision}` : 'an earlier revision' : template.source.image_ref, cancel: act.cancel });
+  view.log.update(known.operation, { name: template.name, title: isBuilt(template)
+    ? isNow ? `revision ${template.revision}` : 'an earlier revision'
+    : template.source.image_ref, cancel: act.cancel });
   if (view.tab === 'changes') showChanges();
   readChecked();
   showSteps();
@@ -112,29 +139,67 @@ function show() {
 async function readOrigin(id) {
   known.origin = id;
   const found = await call('GET', `/api/templates/${encodeURIComponent(id)}`, { background: true }).catch(() => null);
-  if (found) { known.origin = found.name; showNow(); }
+  if (found) {
+    known.origin = found.name;
+    showNow();
+  }
 }
 
 function showSteps() {
-  const marked = finding => view.tab === 'dockerfile' || known.template.source.has_dockerfile
-    ? element('a', { class: 'small', href: addressOf(known.reference, 'dockerfile'), 'data-cmd': commandsOf(known.reference).dockerfile, 'data-key': `line-${finding.code}-${finding.line}`, on: { click: event => { event.preventDefault(); go('dockerfile'); view.editor.goTo(finding.line); } } }, `line ${finding.line}`) : null;
+  const marked = finding =>
+    view.tab === 'dockerfile' || known.template.source.has_dockerfile
+      ? element('a', {
+        class: 'small',
+        href: addressOf(known.reference, 'dockerfile'),
+        'data-cmd': commandsOf(known.reference).dockerfile,
+        'data-key': `line-${finding.code}-${finding.line}`,
+        on: { click: event => {
+          event.preventDefault();
+          go('dockerfile');
+          view.editor.goTo(finding.line);
+        } },
+      }, `line ${finding.line}`)
+      : null;
   putIn(find('[data-steps]'), stepsPanel(known, act, { isPlain: Boolean(view.editor?.isDirty() || view.form) }));
   putIn(find('[data-findings]'), findingsPanel(known.template, { lineOf: marked, more: moreOf }));
   showLine();
 }
 
 function moreOf({ code }) {
-  if (['secret_env', 'secret_unset'].includes(code) && mayChange(known.template, known.session)) return element('button', { class: 'btn link small', type: 'button', 'data-key': `more-${code}`, on: { click: async () => { go(''); await edit(); find('#env-fields').scrollIntoView(); find('#env-fields input')?.focus(); } } }, 'Edit the variables');
-  if (code === 'changed') return element('a', { class: 'small', href: addressOf(known.reference, 'changes'), 'data-tab-link': 'changes', 'data-key': 'more-changed', 'data-cmd': `svc template diff ${commandsOf(known.reference).get.slice(17)}` }, 'See the lines');
+  if (['secret_env', 'secret_unset'].includes(code) && mayChange(known.template, known.session))
+    return element('button', { class: 'btn link small', type: 'button', 'data-key': `more-${code}`,
+      on: { click: async () => {
+        go('');
+        await edit();
+        find('#env-fields').scrollIntoView();
+        find('#env-fields input')?.focus();
+      } } }, 'Edit the variables');
+  if (code === 'changed')
+    return element('a', { class: 'small', href: addressOf(known.reference, 'changes'), 'data-tab-link': 'changes',
+      'data-key': 'more-changed', 'data-cmd': `svc template diff ${commandsOf(known.reference).get.slice(17)}` },
+      'See the lines');
   return null;
 }
 
 function showLine() {
   if (view.form) return; // it has the line
   const commands = commandsOf(known.reference), { template } = known;
-  const rest = restOf(known), own = { '': commands.get, dockerfile: template.source.has_dockerfile ? commands.dockerfile : commands.get.replace('template get', 'image status'), changes: known.difference ? commands.diff(known.difference.before, known.difference.after) : commands.revisions }[view.tab];
-  if (view.tab !== 'dockerfile' || !mayChange(template, known.session)) { setLine(own); return; }
-  if (view.editor?.isDirty()) setLine([commands.save(template.revision), commands.build, template.source.local_only ? '' : commands.enable()].filter(Boolean).join(' && '));
+  const rest = restOf(known),
+    own = { '': commands.get, dockerfile: template.source.has_dockerfile
+      ? commands.dockerfile
+      : commands.get.replace('template get', 'image status'), changes: known.difference
+        ? commands.diff(known.difference.before, known.difference.after)
+        : commands.revisions }[view.tab];
+  if (view.tab !== 'dockerfile' || !mayChange(template, known.session)) {
+    setLine(own);
+    return;
+  }
+  if (view.editor?.isDirty())
+    setLine(
+      [commands.save(template.revision), commands.build, template.source.local_only ? '' : commands.enable()].filter(
+        Boolean
+      ).join(' && ')
+    );
   else setLine(rest || own);
 }
 
@@ -142,18 +207,36 @@ function showHead() {
   const { template, reference, image, session } = known, commands = commandsOf(reference);
   document.title = document.title.replace(/^.*?( ·|$)/, `${template.name}$1`);
   const canChange = mayChange(template, session), using = known.revisions.reduce((sum, one) => sum + one.workspaces, 0);
-  const item = (title, cmd, key, run, kind = null) => element('li', {}, element('button', { class: kind, type: 'button', 'data-cmd': cmd, 'data-key': key, 'data-deed': true, on: { click: event => { if (!isAway()) run(event.currentTarget); } } }, title));
-  const menu = element('details', { class: 'menu', 'data-key': 'more-menu' }, element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${template.name}`, 'data-key': 'more' }, icon('more')), element('ul', {},
-    item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
-    canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => { go(''); edit(); }),
-    canChange && template.status === 'enabled' && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
-    image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', async button => (await menuDeeds()).removeImage(sendDeed, button, template, reference, image.used_by)),
-    canChange && element('li', {}, element('hr', {})), canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
+  const item = (title, cmd, key, run, kind = null) =>
+    element('li', {},
+      element('button', { class: kind, type: 'button', 'data-cmd': cmd, 'data-key': key, 'data-deed': true,
+        on: { click: event => {
+          if (!isAway()) run(event.currentTarget);
+        } } }, title));
+  const menu = element('details', { class: 'menu', 'data-key': 'more-menu' },
+    element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${template.name}`, 'data-key': 'more' },
+      icon('more')),
+    element('ul', {}, item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
+      canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => {
+        go('');
+        edit();
+      }), canChange && template.status === 'enabled'
+      && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
+      image?.status === 'ready'
+        && item('Remove its image', commands.removeImage, 'remove-image',
+          async button => (await menuDeeds()).removeImage(sendDeed, button, template, reference, image.used_by)),
+      canChange && element('li', {}, element('hr', {})),
+      canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
   putIn(find('[data-head]'), crumb(template.name),
     tagOf(template, image) ?? element('span', { class: 'tag ok' }, 'enabled'),
-    element('span', { class: 'muted small' }, `revision ${template.revision}, ${template.scope === 'global' ? 'everybody\'s' : 'yours'}`),
-    element('div', { class: 'actions' }, template.status === 'enabled' && !isBarred(template, image) && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`, href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' }, icon('plus'), 'New workspace'),
-      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export', run: async button => (await menuDeeds()).exportTemplate(sendDeed, button, template) }), menu));
+    element('span', { class: 'muted small' },
+      `revision ${template.revision}, ${template.scope === 'global' ? "everybody's" : 'yours'}`),
+    element('div', { class: 'actions' }, template.status === 'enabled' && !isBarred(template, image)
+      && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`,
+        href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' },
+        icon('plus'), 'New workspace'),
+      pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export',
+        run: async button => (await menuDeeds()).exportTemplate(sendDeed, button, template) }), menu));
 }
 
 async function remove(button, using) {
@@ -166,13 +249,25 @@ async function remove(button, using) {
 
 function showTabs() {
   const { template, reference } = known, place = find('[data-tabs]'), commands = commandsOf(reference);
-  const tabs = [['', 'Overview', commands.get], ['dockerfile', template.source.has_dockerfile ? 'Dockerfile and build' : 'Image', template.source.has_dockerfile ? commands.dockerfile : commands.get.replace('template get', 'image status')], ['changes', 'What changed', commands.revisions]];
+  const tabs = [['', 'Overview', commands.get], ['dockerfile',
+    template.source.has_dockerfile ? 'Dockerfile and build' : 'Image',
+    template.source.has_dockerfile ? commands.dockerfile : commands.get.replace('template get', 'image status')], [
+    'changes',
+    'What changed',
+    commands.revisions,
+  ]];
   place.hidden = false;
   setAttribute(place, 'aria-label', template.name);
-  putIn(place, tabs.map(([name, title, cmd], at) => element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1, 'data-key': `tab-${name}`, 'data-cmd': cmd, 'aria-current': view.tab === name ? 'page' : null }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
+  putIn(place,
+    tabs.map(([name, title, cmd], at) =>
+      element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1,
+        'data-key': `tab-${name}`, 'data-cmd': cmd, 'aria-current': view.tab === name ? 'page' : null }, title,
+        element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))
+    ));
   for (const part of findAll('[data-part]')) part.hidden = part.dataset.part !== view.tab;
   const address = addressOf(reference, view.tab);
-  if (location.pathname !== address && known.reference !== asked) history.replaceState(null, '', address); // it has another name now
+  // it has another name now
+  if (location.pathname !== address && known.reference !== asked) history.replaceState(null, '', address);
 }
 
 // Another tab of the same page: what is typed stays.
@@ -190,14 +285,17 @@ document.addEventListener('click', event => {
   event.preventDefault();
   go(link.dataset.tabLink);
 });
-window.addEventListener('popstate', () => go(decodeURIComponent(location.pathname.split('/')[3] ?? ''), { isBack: true }));
+window.addEventListener('popstate',
+  () => go(decodeURIComponent(location.pathname.split('/')[3] ?? ''), { isBack: true }));
 
 // ---- what changed ----
 
 function showChanges() {
   const place = find('[data-part=changes]');
   if (view.changes) putIn(place, ...view.changes.changesPanels(known, { compare, pressable }));
-  else putIn(place, element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what changed' }, element('div', { class: 'body' }, skeleton('4', '3'))));
+  else putIn(place,
+      element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what changed' },
+        element('div', { class: 'body' }, skeleton('4', '3'))));
 }
 
 // Its own file, and the difference.
@@ -218,9 +316,20 @@ async function edit() {
   if (view.form) return;
   const { editForm } = await import('./edit_form.js');
   view.form = editForm(known, {
-    read: async () => { const response = await send('GET', `/api/templates/${encodeURIComponent(known.template.id)}`, { background: true }); return { template: await response.json(), tag: response.headers.get('ETag') }; },
+    read: async () => {
+      const response = await send('GET', `/api/templates/${encodeURIComponent(known.template.id)}`, {
+        background: true,
+      });
+      return { template: await response.json(), tag: response.headers.get('ETag') };
+    },
     closed: endEdit,
-    done: record => { announce(`${record.name}: saved as revision ${record.revision}`); known.template = record; known.reference = record.name; endEdit(); refreshSoon(); },
+    done: record => {
+      announce(`${record.name}: saved as revision ${record.revision}`);
+      known.template = record;
+      known.reference = record.name;
+      endEdit();
+      refreshSoon();
+    },
   });
   find('[data-part=""]').replaceChildren(view.form.node);
   view.form.first();
@@ -235,24 +344,42 @@ function endEdit() {
 
 const askForClone = async () => (await import('./making.js')).askForClone(known.template, known.reference);
 
-window.addEventListener('beforeunload', event => { if (view.form?.isDirty() && !view.isLeaving) event.preventDefault(); });
+window.addEventListener('beforeunload', event => {
+  if (view.form?.isDirty() && !view.isLeaving) event.preventDefault();
+});
 
 // ---- begin ----
 
 function loading() {
-  const bones = (label, number) => element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label }, element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, Array.from({ length: number }, () => element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r' }, bones('Loading the template', 12), element('div', { class: 'stack-4' }, bones('Loading its steps', 5), bones('Loading what was found', 4)));
+  const bones = (label, number) =>
+    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
+      element('header', {}, skeleton('3')),
+      element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
+        element('div', {}, skeleton('4')))));
+  return element('div', { class: 'cols side-r' }, bones('Loading the template', 12),
+    element('div', { class: 'stack-4' }, bones('Loading its steps', 5), bones('Loading what was found', 4)));
 }
 
-const crumb = name => element('div', { class: 'crumb' }, element('a', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'), element('span', { class: 'sep', 'aria-hidden': 'true' }, '/'), element('h1', { class: 'name ref' }, name));
+const crumb = name =>
+  element('div', { class: 'crumb' }, element('a', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'),
+    element('span', { class: 'sep', 'aria-hidden': 'true' }, '/'), element('h1', { class: 'name ref' }, name));
 
 // Head and tabs in the room that they will take.
 function bonesOfHead() {
-  putIn(find('[data-head]'), crumb(asked), element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'), element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
-    element('div', { class: 'actions' }, element('button', { class: 'btn', type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'), element('span', { class: 'btn icon quiet', 'aria-hidden': 'true' }, icon('more'))));
+  putIn(find('[data-head]'), crumb(asked),
+    element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'),
+    element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
+    element('div', { class: 'actions' },
+      element('button', { class: 'btn', type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'),
+      element('span', { class: 'btn icon quiet', 'aria-hidden': 'true' }, icon('more'))));
   const place = find('[data-tabs]');
   setAttribute(place, 'aria-label', asked);
-  putIn(place, ['Overview', 'Dockerfile and build', 'What changed'].map((title, at) => element('a', { href: addressOf(asked, ['', 'dockerfile', 'changes'][at]), 'data-tab-link': ['', 'dockerfile', 'changes'][at] }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
+  putIn(place,
+    ['Overview', 'Dockerfile and build', 'What changed'].map((title, at) =>
+      element('a', { href: addressOf(asked, ['', 'dockerfile', 'changes'][at]),
+        'data-tab-link': ['', 'dockerfile', 'changes'][at] }, title,
+        element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))
+    ));
 }
 
 function unready() {
@@ -264,7 +391,8 @@ function gone({ status }) {
   putIn(find('[data-head]'), crumb(asked));
   find('[data-tabs]').hidden = true;
   return element('section', { class: 'empty dash', 'data-gone': true }, element('h2', {}, 'There is no such template'),
-    element('p', {}, element('span', { class: 'mono ref' }, asked), ' is not there, or not for you. It may have been deleted, or have another name now.'),
+    element('p', {}, element('span', { class: 'mono ref' }, asked),
+      ' is not there, or not for you. It may have been deleted, or have another name now.'),
     element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 }
 
@@ -275,5 +403,6 @@ function wants({ type, subject }) {
 }
 
 bonesOfHead();
-known.session = await startPage({ read, show, loading, gone, unready, failed: 'The template could not be read.', wants });
+known.session = await startPage({ read, show, loading, gone, unready, failed: 'The template could not be read.',
+  wants });
 showNow();

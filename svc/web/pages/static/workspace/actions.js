@@ -21,10 +21,15 @@ const acting = {
 };
 
 // `listener` gets the record after a deed, or null where it must be read anew.
-export const onDone = (listener, redraw) => { acting.done = listener; acting.redraw = redraw; };
+export const onDone = (listener, redraw) => {
+  acting.done = listener;
+  acting.redraw = redraw;
+};
 
 // `listener` gets the kind of a deed, its refusal and the notice of it, which it may add to.
-export const onRefused = listener => { acting.refused = listener; };
+export const onRefused = listener => {
+  acting.refused = listener;
+};
 
 /** @param {Api.Workspace} record */
 const acted = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
@@ -33,7 +38,9 @@ const acted = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
 
 // The record that the buttons are for, and its version.
 /** @param {Api.Workspace} record */
-export function actOn(record, version) { Object.assign(acting, { record, version }); }
+export function actOn(record, version) {
+  Object.assign(acting, { record, version });
+}
 
 export const isDoing = () => acting.doing;
 
@@ -43,7 +50,11 @@ export function headActions({ hasPrimary }) {
   const buttons = [];
   if (allowed.includes('restart')) buttons.push(deedButton('restart', 'Restart', { kind: 'quiet' }));
   if (allowed.includes('stop')) buttons.push(deedButton('stop', 'Stop', { isBusy: status === 'stopping' }));
-  if (allowed.includes('start') || status === 'starting') buttons.push(deedButton('start', status === 'failed' ? 'Try again' : 'Start', { kind: hasPrimary ? 'primary' : '', isBusy: status === 'starting' }));
+  if (allowed.includes('start') || status === 'starting')
+    buttons.push(
+      deedButton('start', status === 'failed' ? 'Try again' : 'Start', { kind: hasPrimary ? 'primary' : '',
+        isBusy: status === 'starting' })
+    );
   return [...buttons, headMenu(record)];
 }
 
@@ -51,8 +62,15 @@ export function headActions({ hasPrimary }) {
 export function deedButton(kind, label, { kind: look = '', isBusy = false, key = kind } = {}) {
   const busy = isBusy || acting.doing === kind;
   return element('button', {
-    class: `btn ${look}`, type: 'button', 'aria-busy': busy ? 'true' : null, 'aria-disabled': isAway() || acting.doing ? 'true' : null,
-    'data-cmd': COMMANDS[kind](acting.record.name), 'data-key': key, on: { click: () => { if (!busy) doDeed(kind); } },
+    class: `btn ${look}`,
+    type: 'button',
+    'aria-busy': busy ? 'true' : null,
+    'aria-disabled': isAway() || acting.doing ? 'true' : null,
+    'data-cmd': COMMANDS[kind](acting.record.name),
+    'data-key': key,
+    on: { click: () => {
+      if (!busy) doDeed(kind);
+    } },
   }, !busy && DEED_ICONS[kind] && icon(DEED_ICONS[kind]), label);
 }
 
@@ -62,16 +80,34 @@ const DEED_ICONS = { start: 'start', stop: 'stop' };
 function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
   const isOff = isAway() || acting.doing !== null;
-  const does = (label, cmd, act, more = {}) => element('li', {}, element('button', { type: 'button', 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => { if (!isAway() && !acting.doing) act(); } }, ...more }, label));
+  const does = (label, cmd, act, more = {}) =>
+    element('li', {},
+      element('button', { type: 'button', 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
+        if (!isAway() && !acting.doing) act();
+      } }, ...more }, label));
   const items = [];
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
-  if (status === 'running' && idle.action !== 'none') items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doDeed('keep')));
-  items.push(element('li', {}, element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) }, 'Make another like this')));
-  const newer = template.newer_revision ? `revision ${template.newer_revision}` : record.newer_image && 'the newer image';
-  if (newer) items.push(does(allowed.includes('upgrade') ? `Upgrade to ${newer}` : `What ${newer} changes`, `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade));
-  if (allowed.includes('delete')) items.push(element('li', {}, element('hr')), does('Delete', COMMANDS.delete(name), () => doDeed('delete'), { class: 'danger' }));
+  if (status === 'running' && idle.action !== 'none')
+    items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doDeed('keep')));
+  items.push(
+    element('li', {},
+      element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) },
+        'Make another like this'))
+  );
+  const newer = template.newer_revision
+    ? `revision ${template.newer_revision}`
+    : record.newer_image && 'the newer image';
+  if (newer)
+    items.push(
+      does(allowed.includes('upgrade') ? `Upgrade to ${newer}` : `What ${newer} changes`,
+        `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade)
+    );
+  if (allowed.includes('delete'))
+    items.push(element('li', {}, element('hr')),
+      does('Delete', COMMANDS.delete(name), () => doDeed('delete'), { class: 'danger' }));
   return element('details', { class: 'menu' },
-    element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, ...items));
+    element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
+    element('ul', {}, ...items));
 }
 
 const GIB_BYTES = 2 ** 30;
@@ -105,7 +141,10 @@ export async function doDeed(kind) {
     const answered = await send(acted(record));
     acting.doing = null;
     announce(`${record.name}: ${done}`);
-    if (kind === 'delete') { location.assign('/workspaces'); return true; }
+    if (kind === 'delete') {
+      location.assign('/workspaces');
+      return true;
+    }
     acting.done(answered);
     acting.done(null);
     if (answered?.launchers_failed?.length) answer((await import('./failed_apps.js')).failedApps(answered));

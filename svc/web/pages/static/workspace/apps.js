@@ -18,7 +18,8 @@ import { cell, tableOf } from '../shared/tables.js';
 import { isUnderHand, put } from '../shared/still.js';
 
 const APPS_EVERY_MS = 5000; // connections make no event, and neither does a token that an app prints later
-const page = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null), ports: /** @type {Api.PortState[]} */ (null), error: null, lastLines: new Map(), busy: new Map() };
+const page = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null),
+  ports: /** @type {Api.PortState[]} */ (null), error: null, lastLines: new Map(), busy: new Map() };
 
 // ---- the parts, once ----
 
@@ -31,15 +32,21 @@ function table(label, key, heads) {
 function build() {
   find('#screen').replaceChildren(
     element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
-      element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'), element('span', { class: 'muted small' }, 'from the template; their output is kept')),
-      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Address'], ['Starts by itself'], ['']]),
-      element('p', { class: 'body muted', 'data-none': 'apps', hidden: true }, 'Its template has no apps. What you start in a terminal is reached by a port.')),
+      element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'),
+        element('span', { class: 'muted small' }, 'from the template; their output is kept')),
+      element('div', { 'data-error': 'apps' }),
+      table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Address'], ['Starts by itself'], ['']]),
+      element('p', { class: 'body muted', 'data-none': 'apps', hidden: true },
+        'Its template has no apps. What you start in a terminal is reached by a port.')),
     element('section', { class: 'panel', 'aria-labelledby': 'ports-h' },
-      element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'), element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
-      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], ['From your computer, first'], ['']]),
-      element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
+      element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'),
+        element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
+      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], [
+        'From your computer, first',
+      ], ['']]), element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
       element('footer', {}, portForm())),
-    element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.'));
+    element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.')
+  );
 }
 
 // ---- showing ----
@@ -48,16 +55,31 @@ function build() {
 /** @param {Api.Workspace} record */
 async function show(record) {
   page.record = record;
-  if (find('[data-rows]')) { showAll(); read(); return; }
-  const ready = afterAMoment(() => { if (!find('[data-rows]')) find('#screen').replaceChildren(...bones(record)); });
+  if (find('[data-rows]')) {
+    showAll();
+    read();
+    return;
+  }
+  const ready = afterAMoment(() => {
+    if (!find('[data-rows]')) find('#screen').replaceChildren(...bones(record));
+  });
   await read();
   ready();
 }
 
 function bones({ launchers, ports }) {
-  const row = () => element('tr', { role: 'row', class: 'plain' }, ['3', '2', '1', '1'].map(width => element('td', { role: 'cell' }, skeleton(width))));
-  const rows = count => element('table', { class: 'table mid fold', role: 'table', 'aria-hidden': 'true' }, element('tbody', { role: 'rowgroup' }, Array.from({ length: Math.max(1, count) }, row)));
-  return [launchers, ports].map((items, at) => element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': at ? 'Loading the ports' : 'Loading the apps' }, element('header', {}, skeleton('2')), rows(items.length)));
+  const row = () =>
+    element('tr', { role: 'row', class: 'plain' }, ['3', '2', '1', '1'].map(width =>
+      element('td', { role: 'cell' }, skeleton(width))
+    ));
+  const rows = count =>
+    element('table', { class: 'table mid fold', role: 'table', 'aria-hidden': 'true' },
+      element('tbody', { role: 'rowgroup' }, Array.from({ length: Math.max(1, count) }, row)));
+  return [launchers, ports].map((items, at) =>
+    element('section', { class: 'panel', 'aria-busy': 'true',
+      'aria-label': at ? 'Loading the ports' : 'Loading the apps' }, element('header', {}, skeleton('2')),
+      rows(items.length))
+  );
 }
 
 function showAll() {
@@ -67,20 +89,26 @@ function showAll() {
   const ports = page.ports ?? record.ports;
   const runs = record.status === 'running';
   const shared = [record.name, runs, isAway()];
-  putRows(find('[data-rows=apps]'), launchers, { key: item => item.name, says: item => [item, portOf(item, ports), shared, page.busy.get(item.name), page.lastLines.get(item.name)], cells: item => appCells(item, portOf(item, ports), runs) });
+  putRows(find('[data-rows=apps]'), launchers, { key: item => item.name,
+    says: item => [item, portOf(item, ports), shared, page.busy.get(item.name), page.lastLines.get(item.name)],
+    cells: item => appCells(item, portOf(item, ports), runs) });
   putRows(find('[data-rows=ports]'), ports, { key: item => item.name, says: item => [item, shared], cells: portCells });
   for (const [key, items] of [['apps', launchers], ['ports', ports]]) {
     find(`[data-none=${key}]`).hidden = items.length > 0;
     find(`[data-rows=${key}]`).parentElement.hidden = items.length === 0;
   }
-  put(find('[data-error=apps]'), page.error, () => page.error ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${page.error}.`)] : []);
+  put(find('[data-error=apps]'), page.error,
+    () =>
+      page.error ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${page.error}.`)] : []);
 }
 
 // Rows stay where they are, and only their cells are made anew.
 function putRows(body, items, { key, says, cells }) {
   if (isUnderHand(body, () => putRows(body, items, { key, says, cells }))) return;
   const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
-  const rows = items.map(item => old.get(key(item)) ?? element('tr', { role: 'row', tabindex: '-1', 'data-id': key(item) }));
+  const rows = items.map(item =>
+    old.get(key(item)) ?? element('tr', { role: 'row', tabindex: '-1', 'data-id': key(item) })
+  );
   arrange(body, rows);
   items.forEach((item, at) => put(rows[at], says(item), () => cells(item)));
 }
@@ -93,12 +121,19 @@ function appCells(item, port, runs) {
   const last = state === 'exited' ? page.lastLines.get(name) : '';
   const at = state === 'started' ? started : state === 'exited' ? finished ?? started : null;
   return [
-    cell(null, 'app', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name), element('span', { class: 'muted small mono' }, name))),
-    cell('State', '', element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'), last && element('span', { class: 'mono tiny muted ref' }, last))),
+    cell(null, 'app',
+      element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name),
+        element('span', { class: 'muted small mono' }, name))),
+    cell('State', '',
+      element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'),
+        last && element('span', { class: 'mono tiny muted ref' }, last))),
     cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : '–'),
     cell('Address', port && state === 'started' ? '' : 'muted small', ...addressOf(item, port)),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
-    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && item.connect && openButton(page.record, item), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
+    cell(null, 'c-act',
+      element('div', { class: 'row' }, state === 'started' && item.connect && openButton(page.record, item),
+        state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item),
+        state === 'started' && launcherButton('stop', item, runs))),
   ];
 }
 
@@ -116,23 +151,37 @@ function launcherButton(kind, item, runs) {
   const { name, title } = item;
   const [label] = LAUNCHER_WORDS[kind];
   const isBusy = page.busy.get(name) === kind, isOff = !runs || isAway() || page.busy.has(name);
-  return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button', 'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`,
-    'aria-busy': isBusy ? 'true' : null, 'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why', title: runs ? null : 'It does not run',
-    'data-cmd': `svc ws launcher ${kind} ${quoted(page.record.name)} ${quoted(name)}`, on: { click: () => { if (!isOff) launch(kind, item); } } }, kind === 'start' && !isBusy && icon('start'), label);
+  return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button',
+    'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
+    'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why',
+    title: runs ? null : 'It does not run',
+    'data-cmd': `svc ws launcher ${kind} ${quoted(page.record.name)} ${quoted(name)}`, on: { click: () => {
+      if (!isOff) launch(kind, item);
+    } } }, kind === 'start' && !isBusy && icon('start'), label);
 }
 
 function portCells(port) {
   const { name, container_port: inside, state, connections, refused, access, listens } = port;
-  const counts = [connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '', refused ? `${refused} refused` : '', listens === false ? 'nothing listens inside' : ''].filter(Boolean).join(', ');
+  const counts = [
+    connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '',
+    refused ? `${refused} refused` : '',
+    listens === false ? 'nothing listens inside' : '',
+  ].filter(Boolean).join(', ');
   return [
     cell(null, 'name', name),
     cell('Inside', 'num', String(inside)),
     cell('On the host', '', connectOf(port)),
-    cell('State', '', state ? element('span', { class: 'row' }, stateMark(state, state === 'open' ? 'Open' : 'Closed'), counts && element('span', { class: 'muted small num' }, counts)) : element('span', { class: 'muted' }, '…')),
+    cell('State', '', state
+      ? element('span', { class: 'row' }, stateMark(state, state === 'open' ? 'Open' : 'Closed'),
+        counts && element('span', { class: 'muted small num' }, counts))
+      : element('span', { class: 'muted' }, '…')),
     cell('Who', 'small', access === 'host' ? element('span', { class: 'is-warn' }, 'everybody on the host') : 'you'),
     cell(null, '', command(sshLine(port))),
-    cell(null, 'c-act', element('div', { class: 'row' }, element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `Remove the port ${name}`, 'data-key': `remove-${name}`, 'aria-disabled': isAway() ? 'true' : null,
-      'data-cmd': removeCommand(name), on: { click: () => removePort(port) } }, 'Remove'))),
+    cell(null, 'c-act',
+      element('div', { class: 'row' },
+        element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `Remove the port ${name}`,
+          'data-key': `remove-${name}`, 'aria-disabled': isAway() ? 'true' : null, 'data-cmd': removeCommand(name),
+          on: { click: () => removePort(port) } }, 'Remove'))),
   ];
 }
 
@@ -148,29 +197,38 @@ const read = oneAtATime(async () => {
 
 async function readBoth() {
   const path = workspacePath(page.record), options = { background: true };
-  const [launchers, ports] = await outcomes([call('GET', `${path}/launchers`, options), call('GET', `${path}/ports`, options)]);
+  const [launchers, ports] = await outcomes([call('GET', `${path}/launchers`, options),
+    call('GET', `${path}/ports`, options)]);
   page.launchers = launchers.value?.items ?? page.launchers;
   page.ports = ports.value?.items ?? page.ports;
   const error = launchers.error ?? ports.error;
   page.error = error?.status && error.status !== 401 ? error.message : null;
-  for (const item of page.launchers ?? []) if (item.state === 'exited' && item.exit_code) await readLastLine(path, item);
+  for (const item of page.launchers ?? [])
+    if (item.state === 'exited' && item.exit_code) await readLastLine(path, item);
 }
 
 async function readLastLine(path, { name, finished_at: at }) {
   if (page.lastLines.get(`${name} ${at}`) !== undefined) return;
   try {
-    const { text } = await call('GET', `${path}/launchers/${encodeURIComponent(name)}/logs?tail=3`, { background: true });
+    const { text } = await call('GET', `${path}/launchers/${encodeURIComponent(name)}/logs?tail=3`, {
+      background: true,
+    });
     page.lastLines.set(`${name} ${at}`, true);
     page.lastLines.set(name, plainLines(text).filter(line => line.trim()).at(-1)?.slice(0, 200) ?? '');
   } catch { /* its log says it */ }
 }
 
-setInterval(() => { if (!document.hidden && !isAway() && page.record?.status === 'running') read(); }, APPS_EVERY_MS);
+setInterval(() => {
+  if (!document.hidden && !isAway() && page.record?.status === 'running') read();
+}, APPS_EVERY_MS);
 
 // ---- doing ----
 
 async function launch(kind, { name, title }) {
-  if (kind === 'stop' && !await ask({ title: `Stop ${title || name}?`, words: ['It ends, and what it has in memory is lost. Its output and files stay.'], deed: `Stop ${title || name}`, keep: 'Let it run', line: stopCommand(name) })) return;
+  if (kind === 'stop'
+    && !await ask({ title: `Stop ${title || name}?`,
+      words: ['It ends, and what it has in memory is lost. Its output and files stay.'], deed: `Stop ${title || name}`,
+      keep: 'Let it run', line: stopCommand(name) })) return;
   const [, failed, done] = LAUNCHER_WORDS[kind];
   page.busy.set(name, kind);
   showAll();
@@ -184,9 +242,18 @@ async function launch(kind, { name, title }) {
 
 async function removePort({ name, connections }) {
   if (isAway()) return;
-  const ends = connections > 1 ? [`Its ${connections} connections end.`] : connections ? ['Its one connection ends.'] : [];
-  if (!await ask({ title: `Remove the port ${name}?`, words: [[...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' ')], deed: `Remove ${name}`, line: removeCommand(name) })) return;
-  const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), { failed: `The port ${name} was not removed.`, done: `The port ${name}: Removed` });
+  const ends = connections > 1
+    ? [`Its ${connections} connections end.`]
+    : connections
+    ? ['Its one connection ends.']
+    : [];
+  if (!await ask({ title: `Remove the port ${name}?`,
+    words: [[...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' ')],
+    deed: `Remove ${name}`, line: removeCommand(name) })) return;
+  const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), {
+    failed: `The port ${name} was not removed.`,
+    done: `The port ${name}: Removed`,
+  });
   if (isRemoved) page.ports = (page.ports ?? []).filter(port => port.name !== name);
   showAll();
 }
@@ -196,7 +263,8 @@ async function removePort({ name, connections }) {
 const typed = () => portTexts(find('[data-port]'));
 
 function addCommand({ name, container_port: inside, access, kind, user }) {
-  const options = [inside && `--container-port ${inside}`, access === 'host' && '--access host', kind !== 'http' && `--kind ${kind}`, user && `--user ${quoted(user)}`].filter(Boolean);
+  const options = [inside && `--container-port ${inside}`, access === 'host' && '--access host',
+    kind !== 'http' && `--kind ${kind}`, user && `--user ${quoted(user)}`].filter(Boolean);
   return ['svc ws port add', quoted(page.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
 }
 
@@ -208,7 +276,8 @@ function line(record) {
 }
 
 function portForm() {
-  const fields = portFields(), button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
+  const fields = portFields(),
+    button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
   for (const node of fields) {
     const control = find('.input', node);
     Object.assign(node.dataset, { field: control.dataset.part });
@@ -218,9 +287,17 @@ function portForm() {
     setLine(line(page.record));
     button.dataset.cmd = addCommand(typed());
   };
-  const follow = () => { clearErrors(form); update(); };
-  const form = element('form', { class: 'row', 'data-port': true, novalidate: true, on: { input: follow, change: follow, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
-    ...fields, button, element('span', { class: 'muted small' }, "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
+  const follow = () => {
+    clearErrors(form);
+    update();
+  };
+  const form = element('form', { class: 'row', 'data-port': true, novalidate: true,
+    on: { input: follow, change: follow, submit: event => {
+      event.preventDefault();
+      addPort(form, button).then(update);
+    } } }, ...fields, button,
+    element('span', { class: 'muted small' },
+      "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
   button.dataset.cmd = addCommand(portTexts(form));
   return form;
 }
@@ -240,7 +317,8 @@ async function addPort(form, button) {
     announce(`The port ${name}: Open at ${port.connect}`);
     refreshWorkspace();
   } catch (error) {
-    if (error.status !== 401 && !showErrors(form, error)) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
+    if (error.status !== 401 && !showErrors(form, error))
+      await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
   } finally {
     setAttribute(button, 'aria-busy', null);
   }

@@ -4,7 +4,9 @@ import { lineOfCommand } from '../shared/own_command.js';
 import { amount, duration, quoted, sizeWords, time } from '../frame/words.js';
 
 const LIMIT_WORDS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
-const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'], pulling: ['busy', 'being pulled'], building: ['busy', 'being built'], failed: ['failed', 'its pull or build failed'] };
+const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'],
+  pulling: ['busy', 'being pulled'], building: ['busy', 'being built'],
+  failed: ['failed', 'its pull or build failed'] };
 
 // `gpuNumber` gives the number of a GPU by its UUID; `upgrade` opens what an upgrade changes.
 /** @param {Api.Workspace} record */
@@ -12,41 +14,70 @@ export function factsOf(record, { gpuNumber, upgrade }) {
   const { id, template, resources, mounts, env, ports, network, command, idle } = record;
   const facts = [
     ['Id', element('span', { class: 'mono' }, id)],
-    ['Template', element('span', {}, element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}`), newerRevision(record, upgrade)],
+    ['Template',
+      element('span', {},
+        element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
+          'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}`),
+      newerRevision(record, upgrade)],
     ['Image', ...imageFact(record)],
     ['GPUs', ...gpuFact(record, gpuNumber)],
     ['CPUs', limitFact(record, 'cpu_limit', amount)],
-    ['Memory', limitFact(record, 'memory_bytes', bytes => sizeWords(bytes)), resources.shm_bytes !== null && `, shared memory ${sizeWords(resources.shm_bytes)}`],
+    ['Memory', limitFact(record, 'memory_bytes', bytes => sizeWords(bytes)),
+      resources.shm_bytes !== null && `, shared memory ${sizeWords(resources.shm_bytes)}`],
     ['Processes', limitFact(record, 'pids_limit', String)],
-    ['Files', ...mounts.map(({ root, path, read_only: isReadOnly }) => element('div', {}, element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root), ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only'))],
-    env.length > 0 && ['Variables', ...env.map(({ name, value }) => element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`))],
-    ports.length > 0 && ['Ports', ...ports.map(port => element('div', { class: 'mono' }, `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`))],
-    command && ['Command', element('div', { class: 'mono clip', title: lineOfCommand(command) }, lineOfCommand(command))],
+    ['Files',
+      ...mounts.map(({ root, path, read_only: isReadOnly }) =>
+        element('div', {},
+          element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root),
+          ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only')
+      )],
+    env.length > 0
+    && ['Variables',
+      ...env.map(({ name, value }) =>
+        element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`)
+      )],
+    ports.length > 0
+    && ['Ports',
+      ...ports.map(port =>
+        element('div', { class: 'mono' },
+          `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`)
+      )],
+    command
+    && ['Command', element('div', { class: 'mono clip', title: lineOfCommand(command) }, lineOfCommand(command))],
     network && ['Network', element('span', { class: 'mono' }, network)],
     ['When idle', idleFact(idle)],
     ['Reboot', record.restart_on_boot ? 'started again' : 'stays stopped'],
     ['Created', time(record.created_at, 'date')],
   ];
-  return element('dl', { class: 'facts' }, facts.filter(Boolean).flatMap(([title, ...content]) => [element('dt', {}, title), element('dd', { class: 'num' }, ...content.filter(Boolean))]));
+  return element('dl', { class: 'facts' }, facts.filter(Boolean).flatMap((
+    [title, ...content],
+  ) => [element('dt', {}, title), element('dd', { class: 'num' }, ...content.filter(Boolean))]));
 }
 
 function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
   if (!template.newer_revision && !isNewerImage) return null;
-  return element('div', {}, template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ', element('button', { class: 'btn link small', type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd, on: { click: upgrade.open } }, 'What changes'));
+  return element('div', {},
+    template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ',
+    element('button', { class: 'btn link small', type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd,
+      on: { click: upgrade.open } }, 'What changes'));
 }
 
 function imageFact({ image, image_status: status }) {
   const [kind, word] = IMAGE_WORDS[status] ?? ['warn', status];
-  return [element('div', { class: 'mono ref' }, image.ref),
-    image.digest && element('div', { class: 'mono muted', title: image.digest }, `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`),
-    element('div', { class: `state ${kind}` }, word)];
+  return [element('div', { class: 'mono ref' }, image.ref), image.digest
+    && element('div', { class: 'mono muted', title: image.digest },
+      `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`), element('div', { class: `state ${kind}` }, word)];
 }
 
 function gpuFact({ gpus, resources, status }, gpuNumber) {
   const count = resources.gpu_count ?? 0;
   if (gpus.length > 0) {
     const isShared = gpus.some(gpu => gpu.mode === 'shared');
-    return [element('span', { class: 'gpus' }, gpus.map(gpu => element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, gpuNumber(gpu.uuid))), element('span', { class: 'muted' }, isShared ? 'shared' : 'exclusive'))];
+    return [
+      element('span', { class: 'gpus' }, gpus.map(gpu =>
+        element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, gpuNumber(gpu.uuid))
+      ), element('span', { class: 'muted' }, isShared ? 'shared' : 'exclusive')),
+    ];
   }
   if (count === 0) return ['none'];
   return [`${count}, ${resources.gpu_mode}${status === 'running' ? '' : ', when it starts'}`];
@@ -55,15 +86,18 @@ function gpuFact({ gpus, resources, status }, gpuNumber) {
 function limitFact({ resources, limits_missing: missing }, name, form) {
   const value = resources[name];
   if (value === null || value === undefined) return 'no limit';
-  return missing.includes(name) ? element('span', { class: 'is-warn', title: 'This host cannot apply it' }, `${form(value)}, not applied`) : form(value);
+  return missing.includes(name)
+    ? element('span', { class: 'is-warn', title: 'This host cannot apply it' }, `${form(value)}, not applied`)
+    : form(value);
 }
 
 export const limitWords = names => names.map(name => LIMIT_WORDS[name] ?? name).join(', ');
 
 function idleFact({ action, after_minutes: minutes, keep_until: until }) {
   if (action === 'none' || minutes === null) return 'nothing is done';
-  const words = action === 'stop' ? `stopped after ${duration(minutes * 60)}` : `notice after ${duration(minutes * 60)}; never stopped`;
+  const words = action === 'stop'
+    ? `stopped after ${duration(minutes * 60)}`
+    : `notice after ${duration(minutes * 60)}; never stopped`;
   if (!until || new Date(until) < new Date()) return words;
   return element('span', {}, words, '; kept for ', time(until, 'until'));
 }
-

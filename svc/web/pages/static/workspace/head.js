@@ -13,8 +13,10 @@ import { quoted, time } from '../frame/words.js';
 import { spelledOut } from '../shared/unseen.js';
 import { MOVING, idleOf, stateMark } from '../shared/workspace_states.js';
 
-const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor', settings: '/settings' };
-const TAB_NAMES = { overview: '', terminal: 'Terminal', logs: 'Logs', apps: 'Apps and ports', monitor: 'Monitor', settings: 'Settings' };
+const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor',
+  settings: '/settings' };
+const TAB_NAMES = { overview: '', terminal: 'Terminal', logs: 'Logs', apps: 'Apps and ports', monitor: 'Monitor',
+  settings: 'Settings' };
 const NEED_RUNNING = ['terminal', 'monitor'];
 const READ_AGAIN = ['workspace.', 'launcher.', 'operation.finished', 'gpu.', 'image.'];
 
@@ -22,13 +24,15 @@ const READ_AGAIN = ['workspace.', 'launcher.', 'operation.finished', 'gpu.', 'im
 export const workspaceName = nameInAddress();
 /** @param {Api.Workspace} record */
 export const workspacePath = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
-export const tabPath = tab => `/workspaces/${encodeURIComponent(opened.record?.name ?? workspaceName)}${TAB_PATHS[tab]}`;
+export const tabPath = tab =>
+  `/workspaces/${encodeURIComponent(opened.record?.name ?? workspaceName)}${TAB_PATHS[tab]}`;
 // The version of a record, for If-Match.
 /** @param {Api.Workspace} record */
 export const versionOf = record => versions.get(record) ?? null;
 
 const versions = new WeakMap();
-const opened = { record: /** @type {Api.Workspace} */ (null), tab: '', show: null, line: null, isGone: false, resolve: null, titleEnd: '' };
+const opened = { record: /** @type {Api.Workspace} */ (null), tab: '', show: null, line: null, isGone: false,
+  resolve: null, titleEnd: '' };
 
 function nameInAddress() {
   const word = location.pathname.split('/')[2] ?? '';
@@ -43,18 +47,27 @@ function nameInAddress() {
 // and set the line by `line(record)`. Resolves to the first record, when the page is live.
 export async function startWorkspace({ tab, show, line }) {
   Object.assign(opened, { tab, show, line });
-  const first = new Promise(resolve => { opened.resolve = resolve; });
-  onDone(record => (record ? took(record) : refreshWorkspace()), () => { if (opened.record && !opened.isGone) showHead(); });
+  const first = new Promise(resolve => {
+    opened.resolve = resolve;
+  });
+  onDone(record => (record ? took(record) : refreshWorkspace()), () => {
+    if (opened.record && !opened.isGone) showHead();
+  });
   find('#main h1').textContent = workspaceName;
   document.title = titleOf(workspaceName);
   const frame = beginFrame({ refresh: refreshWorkspace });
   opened.titleEnd = document.title.slice(titleOf(workspaceName).length);
   showTabs();
-  find('.tabs [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' }); // narrow windows show some tabs only
+  // narrow windows show some tabs only
+  find('.tabs [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
   if (!session.secret) await frame; // it leaves for the sign-in screen
-  onEvent(event => { if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon(); });
+  onEvent(event => {
+    if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon();
+  });
   onGap(refreshSoon);
-  onState(() => { if (opened.record && !opened.isGone) showHead(); });
+  onState(() => {
+    if (opened.record && !opened.isGone) showHead();
+  });
   await beginHead();
   await frame;
   goLive();
@@ -92,7 +105,10 @@ async function readRecord(options) {
   }
 }
 
-const beginHead = () => readFirst(readRecord, { loading: () => { if (!opened.record) showWaiting(); }, show: took, fail: showFailure });
+const beginHead = () =>
+  readFirst(readRecord, { loading: () => {
+    if (!opened.record) showWaiting();
+  }, show: took, fail: showFailure });
 
 // A record that was read, or that a deed has answered with.
 /** @param {Api.Workspace} record */
@@ -128,7 +144,8 @@ function showHead() {
   showTabs();
   actOn(record, versionOf(record));
   if (find('[data-actions] details[open]')) return; // a menu that is open stays as it is
-  put(find('[data-actions]'), [record, isDoing(), isAway()], () => headActions({ hasPrimary: opened.tab !== 'settings' }));
+  put(find('[data-actions]'), [record, isDoing(), isAway()],
+    () => headActions({ hasPrimary: opened.tab !== 'settings' }));
 }
 
 // The state in a word, and since when.
@@ -137,12 +154,17 @@ export function headState(record) {
   const { status, health } = record;
   const since = (iso, form) => element('span', { class: 'muted small' }, time(iso, form));
   if (MOVING[status]) return [stateMark('busy', MOVING[status]), since(record.status_since, 'age')];
-  if (status === 'failed') return [stateMark('failed', 'Failed'), since(record.stopped_at ?? record.status_since, 'ago')];
-  if (status === 'stopped') return [stateMark('stopped', 'Stopped'), since(record.stopped_at ?? record.status_since, 'ago')];
-  if (health === 'gpu_lost') return [stateMark('failed', 'GPU lost'), since(record.started_at ?? record.status_since, 'age')];
+  if (status === 'failed')
+    return [stateMark('failed', 'Failed'), since(record.stopped_at ?? record.status_since, 'ago')];
+  if (status === 'stopped')
+    return [stateMark('stopped', 'Stopped'), since(record.stopped_at ?? record.status_since, 'ago')];
+  if (health === 'gpu_lost')
+    return [stateMark('failed', 'GPU lost'), since(record.started_at ?? record.status_since, 'age')];
   const idle = idleOf(record);
-  if (idle?.action === 'stop') return [element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))];
-  return [stateMark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running'), since(idle?.since ?? record.started_at ?? record.status_since, 'age')];
+  if (idle?.action === 'stop')
+    return [element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))];
+  return [stateMark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running'),
+    since(idle?.since ?? record.started_at ?? record.status_since, 'age')];
 }
 
 // A tab that needs the workspace to run is not now while it does not; by its address it is there all the same.
@@ -155,7 +177,10 @@ function showTabs() {
     const isOff = NEED_RUNNING.includes(tab) && !runs && tab !== opened.tab;
     setAttribute(link, 'href', isOff ? null : tabPath(tab));
     setAttribute(link, 'data-cmd', isOff ? null : tabCommand(tab, opened.record?.name ?? workspaceName, runs));
-    for (const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true', 'aria-describedby': 'tab-why', title: why })) setAttribute(link, name, isOff ? value : null);
+    for (
+      const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true',
+        'aria-describedby': 'tab-why', title: why })
+    ) setAttribute(link, name, isOff ? value : null);
     link.onclick = isOff ? () => toast(why) : null;
   });
 }
@@ -175,8 +200,10 @@ const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
 function showWaiting() {
   put(find('[data-state]'), 'bones', () => skeleton('2'));
   const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
-  showInstead(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
-    element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows)));
+  showInstead(
+    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
+      element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows))
+  );
 }
 
 // Instead of the tab's own content, which stays as it is meanwhile.
@@ -201,7 +228,12 @@ function showFailure(error) {
 async function showAbsent() {
   const { absent, setupOf } = await import('./setting_up.js');
   const found = await setupOf(workspaceName).catch(() => null);
-  if (!opened.record) showNothing(found ?? absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.'));
+  if (!opened.record)
+    showNothing(
+      found
+        ?? absent(`There is no workspace ${workspaceName}`,
+          "It may have been deleted or renamed, or it is somebody else's.")
+    );
 }
 
 async function showGone() {

@@ -12,12 +12,16 @@ export function launcherState({ state, exit_code: code }) {
 }
 
 /** @param {Api.Workspace} record */
-export const launcherLog = (record, name) => `/workspaces/${encodeURIComponent(record.name)}/logs?launcher=${encodeURIComponent(name)}`;
+export const launcherLog = (record, name) =>
+  `/workspaces/${encodeURIComponent(record.name)}/logs?launcher=${encodeURIComponent(name)}`;
 
 /** @param {Api.Workspace} record */
 export function logButton(record, { name, title, state }) {
-  return element('a', { class: 'btn sm quiet', href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`, 'data-key': `log-${name}`,
-    'data-cmd': `svc ws logs ${quoted(record.name)} --launcher ${quoted(name)}${state === 'started' ? ' --follow' : ''}` }, 'Log');
+  return element('a', { class: 'btn sm quiet', href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`,
+    'data-key': `log-${name}`,
+    'data-cmd': `svc ws logs ${quoted(record.name)} --launcher ${quoted(name)}${
+      state === 'started' ? ' --follow' : ''
+    }` }, 'Log');
 }
 
 // The command that forwards a port, to this host as the address bar names it: but for a forwarded page.
@@ -30,12 +34,18 @@ export function sshLine({ ssh }) {
 /** @param {Api.Workspace} record */
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
-  return element('button', { class: 'btn sm', type: 'button', 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`, 'data-key': `open-${name}`, 'data-cmd': sshLine(item),
-    on: { click: async () => (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }) } }, isPage && icon('open'), label);
+  return element('button', { class: 'btn sm', type: 'button',
+    'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`, 'data-key': `open-${name}`,
+    'data-cmd': sshLine(item), on: {
+      click: async () =>
+        (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }),
+    } }, isPage && icon('open'), label);
 }
 
 // What is opened or run on the host: an address as text, anything else as a command to copy.
-export const connectOf = ({ connect }) => (connect.includes(' ') ? command(connect) : element('span', { class: 'mono small nw' }, connect));
+export const connectOf = (
+  { connect },
+) => (connect.includes(' ') ? command(connect) : element('span', { class: 'mono small nw' }, connect));
 
 const tokensShown = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
 
@@ -44,8 +54,13 @@ const tokensShown = new Set(); // of the runs whose token the person wants to se
 export function tokenOf(record, { name, title, token, started_at: run }) {
   if (!token) return null;
   const key = `${name} ${run}`, code = element('code', { class: 'small ref' });
-  const button = (label, does, press) => element('button', { class: 'btn link small', type: 'button', 'data-key': `${does}-token-${name}`, 'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
-  const show = button('Show token', 'show', () => { if (!tokensShown.delete(key)) tokensShown.add(key); fill(); });
+  const button = (label, does, press) =>
+    element('button', { class: 'btn link small', type: 'button', 'data-key': `${does}-token-${name}`,
+      'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
+  const show = button('Show token', 'show', () => {
+    if (!tokensShown.delete(key)) tokensShown.add(key);
+    fill();
+  });
   const fill = () => {
     const isShown = tokensShown.has(key);
     code.textContent = isShown ? token : '';
@@ -54,11 +69,14 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
     setAttribute(show, 'aria-label', `${show.textContent} of ${title || name}`);
   };
   fill();
-  return element('span', { class: 'row', 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` }, code, button('Copy token', 'copy', () => copyText(token)), show);
+  return element('span', { class: 'row', 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` },
+    code, button('Copy token', 'copy', () => copyText(token)), show);
 }
 
 // The lines of an output as a terminal would leave them: without its commands, and overwritten ones as they ended.
 export function plainLines(text) {
   const plain = text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])/g, '');
-  return plain.split('\n').map(line => line.replace(/\r+$/, '').split('\r').pop()).filter((line, at, lines) => line !== '' || at < lines.length - 1);
+  return plain.split('\n').map(line => line.replace(/\r+$/, '').split('\r').pop()).filter((line, at, lines) =>
+    line !== '' || at < lines.length - 1
+  );
 }

@@ -7,10 +7,14 @@ import { field, formDialog } from '../shared/dialogs.js';
 // Resolves to the renamed record, null where it was not renamed.
 /** @param {Api.Workspace} record */
 export function renameDialog(record, { version, path }) {
-  const input = element('input', { class: 'input mono', value: record.name, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: '63' });
+  const input = element('input', { class: 'input mono', value: record.name, autocomplete: 'off', autocapitalize: 'off',
+    spellcheck: 'false', maxlength: '63' });
   return formDialog({
-    title: `Rename ${record.name}`, fields: [field('name', 'New name', input, 'a-z, 0-9 and -. What runs in it runs on.')],
-    lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`, deed: 'Rename', failed: 'It was not renamed.',
+    title: `Rename ${record.name}`,
+    fields: [field('name', 'New name', input, 'a-z, 0-9 and -. What runs in it runs on.')],
+    lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`,
+    deed: 'Rename',
+    failed: 'It was not renamed.',
     send: () => call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }),
   });
 }
@@ -30,9 +34,14 @@ export async function upgradeDialog(record, { version, path, refuse }) {
   return formDialog({
     title: `Upgrade ${record.name} to ${nextOf(plan)}?`,
     fields: [planOf(plan), ends(plan)],
-    deed: `Upgrade to ${nextOf(plan)}`, keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`, danger: isReplaced,
-    lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`, failed: 'It was not upgraded.',
-    send: () => call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced }, ifMatch: version }),
+    deed: `Upgrade to ${nextOf(plan)}`,
+    keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`,
+    danger: isReplaced,
+    lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`,
+    failed: 'It was not upgraded.',
+    send: () =>
+      call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced },
+        ifMatch: version }),
   });
 }
 
@@ -42,10 +51,11 @@ const nextOf = ({ before, after }) => before === after ? 'the newer image' : `re
 /** @param {Api.Workspace} record */
 async function preview(record, plan) {
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
-  const dialog = element('dialog', { 'aria-labelledby': 'plan-h' }, element('div', { class: 'in' },
-    element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`), planOf(plan), ends(plan),
-    element('p', { class: 'soft' }, 'It is upgraded while it is stopped.'), command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
-    element('form', { method: 'dialog', class: 'ends' }, close)));
+  const dialog = element('dialog', { 'aria-labelledby': 'plan-h' },
+    element('div', { class: 'in' }, element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`),
+      planOf(plan), ends(plan), element('p', { class: 'soft' }, 'It is upgraded while it is stopped.'),
+      command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
+      element('form', { method: 'dialog', class: 'ends' }, close)));
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   dialog.showModal();
@@ -54,14 +64,18 @@ async function preview(record, plan) {
 }
 
 function planOf({ changes }) {
-  if (changes.length === 0) return element('p', {}, 'Nothing of this workspace changes but the number of its revision.');
-  const row = ({ part, name, before, after }) => element('tr', { role: 'row', class: 'plain' },
-    element('td', { role: 'cell', class: 'soft' }, name ? `${part} ` : part, name && element('span', { class: 'mono' }, name)),
-    element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Now' }, wordOf(before)),
-    element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Then' }, wordOf(after)));
+  if (changes.length === 0)
+    return element('p', {}, 'Nothing of this workspace changes but the number of its revision.');
+  const row = ({ part, name, before, after }) =>
+    element('tr', { role: 'row', class: 'plain' },
+      element('td', { role: 'cell', class: 'soft' }, name ? `${part} ` : part,
+        name && element('span', { class: 'mono' }, name)),
+      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Now' }, wordOf(before)),
+      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Then' }, wordOf(after)));
   const titles = ['What', 'Now', 'Then'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));
   return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What changes' },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles)), element('tbody', { role: 'rowgroup' }, changes.map(row)));
+    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles)),
+    element('tbody', { role: 'rowgroup' }, changes.map(row)));
 }
 
 function wordOf(value) {
@@ -70,7 +84,12 @@ function wordOf(value) {
 }
 
 function ends({ container }) {
-  if (container !== 'replaced') return element('p', { class: 'soft' }, 'Its container stays, with what was installed in it. What you have set yourself stays as far as the new limits allow it.');
-  return element('div', { class: 'notice danger inset' }, icon('warning'), element('div', {},
-    element('p', {}, element('b', {}, 'It gets a new container.'), ' What was installed in the present one is lost; files in /work stay.')));
+  if (container !== 'replaced')
+    return element('p', { class: 'soft' },
+      'Its container stays, with what was installed in it. What you have set yourself stays as far as the new '
+        + 'limits allow it.');
+  return element('div', { class: 'notice danger inset' }, icon('warning'),
+    element('div', {},
+      element('p', {}, element('b', {}, 'It gets a new container.'),
+        ' What was installed in the present one is lost; files in /work stay.')));
 }

@@ -15,8 +15,14 @@ function pageOf({ method, path }) {
 
 // `act` is what the button of another refusal does, and `done` is told that something may have changed.
 export async function nextStep(action, { name, openUpgrade, act, done }) {
-  if (pageOf(action)) { location.assign(pageOf(action)); return; }
-  if (action.method === 'GET' && action.path.endsWith('/upgrade')) { openUpgrade(); return; }
+  if (pageOf(action)) {
+    location.assign(pageOf(action));
+    return;
+  }
+  if (action.method === 'GET' && action.path.endsWith('/upgrade')) {
+    openUpgrade();
+    return;
+  }
   const button = find('[data-answer] [data-key=act]');
   if (!button || button.getAttribute('aria-busy') || isAway()) return;
   setAttribute(button, 'aria-busy', 'true');

@@ -11,11 +11,16 @@ const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: f
 export function followUse(path, place, gpuName) {
   const isOther = path !== watched.path;
   Object.assign(watched, { path, place, gpuName });
-  if (!path) { clearTimeout(watched.timer); return; }
+  if (!path) {
+    clearTimeout(watched.timer);
+    return;
+  }
   if (isOther) nextUse(0);
 }
 
-document.addEventListener('visibilitychange', () => { if (!document.hidden && watched.path) nextUse(0); });
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && watched.path) nextUse(0);
+});
 
 function nextUse(after) {
   clearTimeout(watched.timer);
@@ -30,7 +35,8 @@ async function askUse() {
     const sample = await call('GET', `${path}/monitor`, { background: true });
     if (path === watched.path) replace(watched.place, ...metersOf(sample, watched.gpuName));
   } catch (error) {
-    if (path === watched.path && error.status && error.status !== 401) replace(watched.place, element('p', { class: 'muted small' }, `Not measured: ${error.message}.`));
+    if (path === watched.path && error.status && error.status !== 401)
+      replace(watched.place, element('p', { class: 'muted small' }, `Not measured: ${error.message}.`));
   } finally {
     watched.isAsking = false;
     if (watched.path) nextUse(isAway() ? USE_AWAY_MS : USE_EVERY_MS);
@@ -43,7 +49,8 @@ function metersOf(sample, gpuName) {
   const cores = sample.cpu_percent / 100;
   const { cpu_limit: cpus, memory_bytes: memory, memory_limit_bytes: most } = sample;
   return [
-    meter('CPU', cores, cpus, cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
+    meter('CPU', cores, cpus,
+      cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
     meter('Memory', memory, most, most === null ? `${sizeWords(memory)}, no limit` : sizeOfWords(memory, most)),
     ...sample.gpus.map(gpu => gpuMeter(gpu, gpuName)),
   ];
@@ -56,7 +63,8 @@ function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percen
 }
 
 function meter(label, value, most, text) {
-  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value,
+    'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
     bar(most ? value / most * 100 : 0, most && value > most ? 'over' : 'mine'));
 }

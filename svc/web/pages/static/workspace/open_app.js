@@ -6,15 +6,16 @@ import { command, element, icon } from '../frame/dom.js';
 export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
   const words = title || name;
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
-  const dialog = element('dialog', { 'aria-labelledby': 'open-h' }, element('div', { class: 'in' },
-    element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${words}` : `Connect to ${words}`),
-    element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port}`), ' of the host. On this computer, keep this running in a terminal:'),
-    command(ssh),
-    element('p', { class: 'soft' }, isPage ? 'and open' : connect.includes(' ') ? 'and run in another one' : 'and connect to'),
-    isPage ? element('div', { class: 'row' }, pageLink(url, link)) : command(connect),
-    link && element('p', { class: 'muted small' }, 'You are signed in there: its token goes with the address.'),
-    token,
-    element('form', { method: 'dialog', class: 'ends' }, close)));
+  const dialog = element('dialog', { 'aria-labelledby': 'open-h' },
+    element('div', { class: 'in' },
+      element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${words}` : `Connect to ${words}`),
+      element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port}`),
+        ' of the host. On this computer, keep this running in a terminal:'), command(ssh),
+      element('p', { class: 'soft' },
+        isPage ? 'and open' : connect.includes(' ') ? 'and run in another one' : 'and connect to'),
+      isPage ? element('div', { class: 'row' }, pageLink(url, link)) : command(connect),
+      link && element('p', { class: 'muted small' }, 'You are signed in there: its token goes with the address.'),
+      token, element('form', { method: 'dialog', class: 'ends' }, close)));
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   dialog.showModal();
@@ -23,6 +24,10 @@ export function openApp({ name, title, host_port: port, url, link, connect }, { 
 
 // The link shows the address without its token, which goes with it only when it is pressed.
 function pageLink(url, link) {
-  const open = event => { event.preventDefault(); window.open(link, '_blank', 'noopener,noreferrer'); };
-  return element('a', { class: 'btn primary', href: url, target: '_blank', rel: 'noreferrer noopener', 'data-key': 'page', on: link ? { click: open } : {} }, icon('open'), url);
+  const open = event => {
+    event.preventDefault();
+    window.open(link, '_blank', 'noopener,noreferrer');
+  };
+  return element('a', { class: 'btn primary', href: url, target: '_blank', rel: 'noreferrer noopener',
+    'data-key': 'page', on: link ? { click: open } : {} }, icon('open'), url);
 }

@@ -9,40 +9,63 @@ import { quoted } from '../frame/words.js';
 import { change, doDeed, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
-import { connectOf, launcherLog, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
+import {
+  connectOf,
+  launcherLog,
+  launcherState,
+  logButton,
+  openButton,
+  plainLines,
+  sshLine,
+  tokenOf,
+} from './launchers.js';
 import { reasonsOf } from './reasons.js';
 import { put } from '../shared/still.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
-const overview = { record: /** @type {Api.Workspace} */ (null), followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false };
+const overview = { record: /** @type {Api.Workspace} */ (null), followUse: null, usePath: '', historyTable: null,
+  launchers: null, gpus: null, rows: null, output: null, isReading: false };
 
 // ---- the parts, once ----
 
 function panel(key, title, actions, ...content) {
   return element('section', { class: 'panel', 'aria-labelledby': `${key}-h`, 'data-part': key },
-    element('header', {}, element('h2', { id: `${key}-h` }, title), ...content, element('div', { class: 'actions' }, actions)),
-    element('div', { 'data-body': key }));
+    element('header', {}, element('h2', { id: `${key}-h` }, title), ...content,
+      element('div', { class: 'actions' }, actions)), element('div', { 'data-body': key }));
 }
 
 /** @param {Api.Workspace} record */
 function build(record) {
   const name = quoted(record.name);
   const link = (tab, cmd, label) => element('a', { class: 'small', href: tabPath(tab), 'data-cmd': cmd }, label);
-  const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'), element('span', { class: 'muted small' }, 'every 2 s'));
+  const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'),
+    element('span', { class: 'muted small' }, 'every 2 s'));
   find('[data-body]', now).className = 'body';
-  find('[data-body]', now).append(element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length)));
-  const happened = element('a', { class: 'small', href: `/activity?workspace=${encodeURIComponent(record.id)}`, 'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
+  find('[data-body]', now).append(
+    element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length))
+  );
+  const happened = element('a', { class: 'small', href: `/activity?workspace=${encodeURIComponent(record.id)}`,
+    'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
   find('#screen').append(element('div', { class: 'stack-4', 'data-reasons': true }),
     element('div', { class: 'cols side-r overview' },
-      element('div', { class: 'stack-4' }, now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')), panel('last', 'Last output', element('span', { 'data-all': true }))),
-      element('aside', { class: 'panel', 'aria-labelledby': 'facts-h' }, element('header', {}, element('h2', { id: 'facts-h' }, 'What it is'), element('div', { class: 'actions', 'data-change': true })),
-        element('div', { class: 'body', 'data-body': 'facts' }), element('footer', { 'data-foot': true }, element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.'))),
+      element('div', { class: 'stack-4' }, now,
+        panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
+        panel('last', 'Last output', element('span', { 'data-all': true }))),
+      element('aside', { class: 'panel', 'aria-labelledby': 'facts-h' },
+        element('header', {}, element('h2', { id: 'facts-h' }, 'What it is'),
+          element('div', { class: 'actions', 'data-change': true })),
+        element('div', { class: 'body', 'data-body': 'facts' }),
+        element('footer', { 'data-foot': true },
+          element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.'))),
       panel('happened', 'What happened', happened)));
 }
 
 const bodyOf = key => find(`[data-body="${key}"]`);
-const gpuNumber = uuid => { const index = overview.gpus?.find(gpu => gpu.uuid === uuid)?.index ?? null; return index === null ? '–' : String(index); };
+const gpuNumber = uuid => {
+  const index = overview.gpus?.find(gpu => gpu.uuid === uuid)?.index ?? null;
+  return index === null ? '–' : String(index);
+};
 const gpuName = uuid => (gpuNumber(uuid) === '–' ? `GPU ${uuid.slice(0, 12)}` : `GPU ${gpuNumber(uuid)}`);
 
 // ---- showing ----
@@ -61,8 +84,17 @@ function showAll() {
   put(find('[data-reasons]'), [record, isAway()], () => reasonsOf(record, tools));
   find('[data-part=now]').hidden = !runs;
   followNow(runs ? workspacePath(record) : '');
-  put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [factsOf(record, { gpuNumber, upgrade: { cmd: `svc ws upgrade ${quoted(record.name)} --dry-run`, open: openUpgrade } })]);
-  put(find('[data-change]'), [record.name, record.status], () => record.allowed_actions.includes('edit') ? [element('a', { class: 'small', href: tabPath('settings'), 'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change')] : []);
+  put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [
+    factsOf(record, { gpuNumber,
+      upgrade: { cmd: `svc ws upgrade ${quoted(record.name)} --dry-run`, open: openUpgrade } }),
+  ]);
+  put(find('[data-change]'), [record.name, record.status], () =>
+    record.allowed_actions.includes('edit')
+      ? [
+        element('a', { class: 'small', href: tabPath('settings'),
+          'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change'),
+      ]
+      : []);
   find('[data-foot]').hidden = record.allowed_actions.includes('edit');
   showApps();
   showOutput();
@@ -79,7 +111,9 @@ async function followNow(path) {
 
 // The same, until the first answer: as high as it will be.
 function meterBones(gpus) {
-  const bones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
+  const bones = () =>
+    element('div', { class: 'gauge' },
+      element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
   return Array.from({ length: 2 + gpus }, bones);
 }
 
@@ -89,8 +123,10 @@ function showApps() {
   place.hidden = record.launchers.length === 0 || record.status !== 'running';
   if (place.hidden) return;
   const items = overview.launchers ?? record.launchers;
-  put(bodyOf('apps'), [items, record.ports, record.name], () => [element('table', { class: 'table mid fold', role: 'table', 'aria-label': 'Apps' },
-    element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record))))]);
+  put(bodyOf('apps'), [items, record.ports, record.name], () => [
+    element('table', { class: 'table mid fold', role: 'table', 'aria-label': 'Apps' },
+      element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record)))),
+  ]);
 }
 
 /** @param {Api.Workspace} record */
@@ -98,15 +134,23 @@ function appRow(item, record) {
   const port = record.ports.find(other => other.name === item.port);
   const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);
   return element('tr', { role: 'row', class: 'plain' },
-    cell('app', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name), element('span', { class: 'muted small mono' }, item.name))),
+    cell('app',
+      element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name),
+        element('span', { class: 'muted small mono' }, item.name))),
     cell('', item.state ? launcherState(item) : element('span', { class: 'muted' }, '…')),
     cell(port ? 'way' : 'muted small', ...(port ? wayOf(item, port) : ['no port'])),
-    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && item.connect && openButton(record, item), logButton(record, item))));
+    cell('c-act',
+      element('div', { class: 'row' }, item.state === 'started' && item.connect && openButton(record, item),
+        logButton(record, item))));
 }
 
 // The address and how another computer comes to it: as high before its state is known.
 function wayOf(item, port) {
-  return [element('div', { class: 'stack' }, element('span', { class: 'row' }, connectOf(port), item.state === 'started' && tokenOf(overview.record, item)), command(sshLine(port)))];
+  return [
+    element('div', { class: 'stack' },
+      element('span', { class: 'row' }, connectOf(port), item.state === 'started' && tokenOf(overview.record, item)),
+      command(sshLine(port))),
+  ];
 }
 
 // Its place is as high whatever comes: nothing moves when a line does.
@@ -115,12 +159,26 @@ function showOutput() {
   find('[data-part=last]').hidden = !record.allowed_actions.includes('logs');
   const { launcher, lines, error } = output ?? { launcher: '', lines: [], error: null };
   const href = launcher ? launcherLog(record, launcher) : tabPath('logs');
-  const cmd = `svc ws logs ${quoted(record.name)}${launcher ? ` --launcher ${quoted(launcher)}` : ''} --tail ${LINES_STOPPED}`;
-  put(find('#last-h'), [launcher], () => ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
-  put(find('[data-all]'), [href, cmd], () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
-  const words = output === null ? '' : error ? `It could not be read: ${error}.` : lines.length === 0 ? 'Nothing was printed.' : '';
-  put(bodyOf('last'), [output, record.status], () => [element('div', { class: `log last${record.status === 'running' ? '' : ' long'}` },
-    element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: words ? 'muted' : null }, words || lines.join('\n')))]);
+  const cmd = `svc ws logs ${quoted(record.name)}${
+    launcher ? ` --launcher ${quoted(launcher)}` : ''
+  } --tail ${LINES_STOPPED}`;
+  put(find('#last-h'), [launcher],
+    () =>
+      ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
+  put(find('[data-all]'), [href, cmd],
+    () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
+  const words = output === null
+    ? ''
+    : error
+    ? `It could not be read: ${error}.`
+    : lines.length === 0
+    ? 'Nothing was printed.'
+    : '';
+  put(bodyOf('last'), [output, record.status], () => [
+    element('div', { class: `log last${record.status === 'running' ? '' : ' long'}` },
+      element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: words ? 'muted' : null },
+        words || lines.join('\n'))),
+  ]);
   const place = find('pre', bodyOf('last'));
   place.scrollTop = place.scrollHeight;
 }
@@ -153,8 +211,15 @@ async function readApps() {
 async function readOutput() {
   const { record } = overview;
   const path = workspacePath(record), runs = record.status === 'running';
-  const newest = (overview.launchers ?? []).filter(item => item.started_at && (!runs || item.state !== 'stopped')).sort((a, b) => (a.started_at < b.started_at ? 1 : -1))[0]?.name ?? '';
-  const read = async launcher => ({ launcher, lines: plainLines((await asked(`${path}${launcher ? `/launchers/${encodeURIComponent(launcher)}` : ''}/logs?tail=${runs ? LINES : LINES_STOPPED}`)).text) });
+  const newest =
+    (overview.launchers ?? []).filter(item => item.started_at && (!runs || item.state !== 'stopped')).sort((a,
+      b) => (a.started_at < b.started_at ? 1 : -1)
+    )[0]?.name ?? '';
+  const read = async launcher => ({ launcher, lines: plainLines(
+    (await asked(
+      `${path}${launcher ? `/launchers/${encodeURIComponent(launcher)}` : ''}/logs?tail=${runs ? LINES : LINES_STOPPED}`
+    )).text
+  ) });
   if (!record.allowed_actions.includes('logs')) return;
   try {
     const first = await read(runs ? newest : '');
@@ -172,7 +237,8 @@ async function readHistory() {
 
 async function readGpus() {
   const { record } = overview;
-  if (record.gpus.length > 0 || record.resources.gpu_count) overview.gpus = (await asked('/api/workspaces/capacity')).gpus;
+  if (record.gpus.length > 0 || record.resources.gpu_count)
+    overview.gpus = (await asked('/api/workspaces/capacity')).gpus;
 }
 
 async function readAgain() {
@@ -190,9 +256,15 @@ setInterval(readAgain, EVERY_MS);
 const tools = {
   patchAndStart: async patch => {
     const { name } = overview.record;
-    if (await change((path, version) => call('PATCH', path, { body: patch, ifMatch: version }), { failed: `${name} was not changed.` })) await doDeed('start');
+    if (await change((path, version) => call('PATCH', path, { body: patch, ifMatch: version }), {
+      failed: `${name} was not changed.`,
+    })) await doDeed('start');
   },
-  pull: () => change(() => call('POST', `/api/templates/${encodeURIComponent(overview.record.template.id)}/image/pull`, { body: {} }), { failed: 'The pull was not begun.', done: 'The pull has begun' }),
+  pull: () =>
+    change(
+      () => call('POST', `/api/templates/${encodeURIComponent(overview.record.template.id)}/image/pull`, { body: {} }),
+      { failed: 'The pull was not begun.', done: 'The pull has begun' }
+    ),
 };
 
 onRefused(async (kind, error, notice) => {
@@ -200,7 +272,10 @@ onRefused(async (kind, error, notice) => {
   const { offerToWait } = await import('./waiting.js');
   await readGpus().catch(() => {});
   const { record, gpus } = overview;
-  offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => { if (isStarted) answer(null); refreshWorkspace(); } });
+  offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => {
+    if (isStarted) answer(null);
+    refreshWorkspace();
+  } });
 });
 
 onEvent(({ type, subject, data }) => {

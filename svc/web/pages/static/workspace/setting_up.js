@@ -15,7 +15,8 @@ let place = null;
 // What is shown instead of a workspace that is not there.
 export function absent(title, words) {
   return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words),
-    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
+    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'),
+      'Your workspaces'));
 }
 
 // What is shown instead of a workspace of this name; null where none is set up.
@@ -32,12 +33,19 @@ function showSetup() {
   const { subject, template, status, phase, progress } = operation;
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
-  replace(place, icon('info'), element('div', {},
-    element('p', {}, element('b', {}, `${subject.name} is being set up.`), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
-    isBytes && element('p', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
-    isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
-    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel', 'data-cmd': `svc operation cancel ${quoted(operation.id)}`, on: { click: cancel } }, icon('close'), 'Cancel'),
-      element('a', { class: 'btn sm quiet', href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' }, 'Your workspaces'))));
+  replace(place, icon('info'),
+    element('div', {},
+      element('p', {}, element('b', {}, `${subject.name} is being set up.`), ' ',
+        PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
+      isBytes
+        && element('p', { class: 'muted small num' },
+          `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
+      isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
+      element('div', { class: 'row' },
+        element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel',
+          'data-cmd': `svc operation cancel ${quoted(operation.id)}`, on: { click: cancel } }, icon('close'), 'Cancel'),
+        element('a', { class: 'btn sm quiet', href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' },
+          'Your workspaces'))));
 }
 
 async function cancel({ currentTarget: button }) {

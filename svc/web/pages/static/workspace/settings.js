@@ -14,30 +14,46 @@ import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
 import { put } from '../shared/still.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
-const edited = { record: /** @type {Api.Workspace} */ (null), base: null, version: null, theirs: null, isSaving: false };
+const edited = { record: /** @type {Api.Workspace} */ (null), base: null, version: null, theirs: null,
+  isSaving: false };
 
 // Whether the host has GPUs is asked beside the record; the first look waits for it, and not for long.
 const HOST_MS = 1500;
 const host = { isWithGpus: null, record: null };
-const soon = new Promise(resolve => { setTimeout(resolve, HOST_MS, true); });
-const asked = session.secret ? call('GET', '/api/workspaces/capacity', { background: true }).then(hasGpus, () => true) : true;
+const soon = new Promise(resolve => {
+  setTimeout(resolve, HOST_MS, true);
+});
+const asked = session.secret
+  ? call('GET', '/api/workspaces/capacity', { background: true }).then(hasGpus, () => true)
+  : true;
 
 // ---- the parts, once ----
 
 function build() {
-  const name = element('input', { class: 'input mono', maxlength: '63', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true });
-  const renaming = element('form', { class: 'section', novalidate: true, 'data-renaming': true, on: { input: follow, submit: renameIt } },
-    element('div', { class: 'form-grid' }, w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
+  const name = element('input', { class: 'input mono', maxlength: '63', autocomplete: 'off', autocapitalize: 'off',
+    spellcheck: 'false', required: true });
+  const renaming = element('form', { class: 'section', novalidate: true, 'data-renaming': true,
+    on: { input: follow, submit: renameIt } },
+    element('div', { class: 'form-grid' },
+      w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
     element('div', { class: 'row' }, element('button', { class: 'btn', 'data-key': 'rename' }, 'Rename')));
   const save = element('button', { class: 'btn primary', 'data-key': 'save' }, 'Save');
-  const discard = element('button', { class: 'btn quiet', type: 'button', 'data-key': 'discard', on: { click: takeTheirs } }, 'Discard what I typed');
-  const form = element('form', { class: 'section', novalidate: true, 'data-editing': true, on: { input: follow, change: follow, submit: saveAll } },
+  const discard = element('button', { class: 'btn quiet', type: 'button', 'data-key': 'discard',
+    on: { click: takeTheirs } }, 'Discard what I typed');
+  const form = element('form', { class: 'section', novalidate: true, 'data-editing': true,
+    on: { input: follow, change: follow, submit: saveAll } },
     fieldsOf([save, discard, element('span', { class: 'muted small', 'data-unsaved': true })]));
   find('#screen').append(element('div', { 'data-reasons': true, class: 'stack-4' }),
-    element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, renaming, form, element('div', { class: 'section', 'data-rules': true }), element('div', { class: 'section', 'data-ending': true }))));
+    element('div', { class: 'panel' },
+      element('div', { class: 'body stack-4' }, renaming, form,
+        element('div', { class: 'section', 'data-rules': true }),
+        element('div', { class: 'section', 'data-ending': true }))));
 }
 
-const w2 = node => { node.classList.add('w2'); return node; };
+const w2 = node => {
+  node.classList.add('w2');
+  return node;
+};
 const renameForm = () => find('[data-renaming]');
 const editForm = () => find('[data-editing]');
 const nameField = () => find('[name=name]', renameForm());
@@ -83,7 +99,8 @@ function showState() {
   const isOpen = record.allowed_actions.includes('edit');
   find('[data-editable]').disabled = !isOpen;
   showGpuFields(name => find(`[data-field="resources.${name}"]`), host.isWithGpus, record.resources.gpu_count);
-  put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()], () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
+  put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()],
+    () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
   put(find('[data-rules]'), [record.idle, record.template, record.command], () => rules(record));
   put(find('[data-ending]'), [record.name, record.allowed_actions, isAway(), isDoing()], () => ending(record));
   const primary = find('[data-key=rename]');
@@ -92,11 +109,16 @@ function showState() {
 }
 
 function info(title, words, ...buttons) {
-  return element('div', { class: 'notice' }, icon('info'), element('div', {}, element('p', {}, element('b', {}, title), ' ', words), buttons.length > 0 && element('div', { class: 'row' }, ...buttons)));
+  return element('div', { class: 'notice' }, icon('info'),
+    element('div', {}, element('p', {}, element('b', {}, title), ' ', words),
+      buttons.length > 0 && element('div', { class: 'row' }, ...buttons)));
 }
 
 function whyClosed({ status, allowed_actions: allowed }) {
-  if (status === 'running' && allowed.includes('stop')) return info('It runs.', 'Its name changes at any time; size, variables and the rest while it is stopped. What was installed in it stays either way.', deedButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
+  if (status === 'running' && allowed.includes('stop'))
+    return info('It runs.',
+      'Its name changes at any time; size, variables and the rest while it is stopped. What was installed in '
+        + 'it stays either way.', deedButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
   return info('It is on its way.', 'Its name changes at any time; all else once it is stopped.');
 }
 
@@ -104,12 +126,21 @@ function whyClosed({ status, allowed_actions: allowed }) {
 function conflict() {
   const { base, theirs: { texts, names } } = edited;
   const mine = readForm(editForm());
-  const row = name => element('li', {}, `${FIELD_WORDS[name]}: it was ${wordsOf(name, base)}, now it is ${wordsOf(name, texts)}; you typed ${wordsOf(name, mine)}`);
-  return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'), element('div', {},
-    element('p', {}, element('b', {}, 'It has changed meanwhile'), ', in another tab, on the host, or by a token. What you typed is still here.'),
-    element('ul', { class: 'small ref' }, names.map(row)),
-    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
-      element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } }, 'Take what is there now'))));
+  const row = name =>
+    element('li', {},
+      `${FIELD_WORDS[name]}: it was ${wordsOf(name, base)}, now it is ${wordsOf(name, texts)}; you typed ${
+        wordsOf(name, mine)
+      }`);
+  return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'),
+    element('div', {},
+      element('p', {}, element('b', {}, 'It has changed meanwhile'),
+        ', in another tab, on the host, or by a token. What you typed is still here.'),
+      element('ul', { class: 'small ref' }, names.map(row)),
+      element('div', { class: 'row' },
+        element('button', { class: 'btn sm', type: 'button', 'data-key': 'mine', on: { click: keepMine } },
+          'Keep what I typed'),
+        element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } },
+          'Take what is there now'))));
 }
 
 // The next save is on top of what is there now.
@@ -125,7 +156,8 @@ function keepMine() {
 
 function takeTheirs() {
   const texts = textsOf(edited.record);
-  Object.assign(edited, { base: texts, theirs: null, version: versionOf(edited.record) ?? edited.theirs?.version ?? edited.version });
+  Object.assign(edited, { base: texts, theirs: null,
+    version: versionOf(edited.record) ?? edited.theirs?.version ?? edited.version });
   fillForm(editForm(), texts, Object.keys(texts));
   nameField().value = edited.record.name;
   for (const form of [renameForm(), editForm()]) clearErrors(form);
@@ -136,19 +168,39 @@ function takeTheirs() {
 
 function rules({ idle, template, name, command, newer_image: isNewerImage }) {
   const newer = template.newer_revision ? `revision ${template.newer_revision}` : isNewerImage && 'the newer image';
-  const words = idle.action === 'none' || idle.after_minutes === null ? 'Nothing is done when it is idle.'
-    : idle.action === 'stop' ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.` : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
+  const words = idle.action === 'none' || idle.after_minutes === null
+    ? 'Nothing is done when it is idle.'
+    : idle.action === 'stop'
+    ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.`
+    : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
   return [element('h2', {}, 'By its template'),
-    element('p', { class: 'soft' }, words, ` Mounts, apps${command ? '' : ', command'} and image are those of `, element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
-    ...(newer ? [element('div', { class: 'row' }, element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } }, `What ${newer} changes`))] : [])];
+    element('p', { class: 'soft' }, words, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
+      element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
+        'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
+    ...(newer
+      ? [
+        element('div', { class: 'row' },
+          element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade',
+            'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } },
+            `What ${newer} changes`)),
+      ]
+      : [])];
 }
 
 function ending({ allowed_actions: allowed, status }) {
   const isOff = !allowed.includes('delete');
   const button = deedButton('delete', `Delete ${edited.record.name}`, { kind: 'danger ref' });
-  if (isOff) for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']]) setAttribute(button, key, value);
-  return [element('h2', {}, 'Delete'), element('p', { class: 'soft' }, `Deletes the container and what was installed in it. Files under /work stay.${status === 'running' ? ' It is stopped first.' : ''}`),
-    element('div', { class: 'row' }, button, isOff && element('span', { class: 'muted small', id: 'delete-why' }, 'It is on its way: wait for its end.'))];
+  if (isOff) {
+    for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']])
+      setAttribute(button, key, value);
+  }
+  return [element('h2', {}, 'Delete'),
+    element('p', { class: 'soft' },
+      `Deletes the container and what was installed in it. Files under /work stay.${
+        status === 'running' ? ' It is stopped first.' : ''
+      }`),
+    element('div', { class: 'row' }, button,
+      isOff && element('span', { class: 'muted small', id: 'delete-why' }, 'It is on its way: wait for its end.'))];
 }
 
 // ---- the line, as it is typed ----
@@ -156,7 +208,8 @@ function ending({ allowed_actions: allowed, status }) {
 // Another command, its first network, or its last one, needs another container: that is said, and ticked, before.
 function newPatch() {
   const found = patchOf(readForm(editForm()), edited.base), { patch } = found;
-  const isOther = 'command' in patch || ('network' in patch && (patch.network === null) !== (edited.base.network === ''));
+  const isOther = 'command' in patch
+    || ('network' in patch && (patch.network === null) !== (edited.base.network === ''));
   const isReplacing = isOther && edited.record.started_at !== null;
   find('[data-replace]').hidden = !isReplacing;
   if (isReplacing && find('[name=replace_container]').checked) patch.replace_container = true;
@@ -165,9 +218,12 @@ function newPatch() {
 
 function follow() {
   const { patch, wrong } = newPatch();
-  const count = Object.keys(patch).length - (patch.replace_container ? 1 : 0) + Object.keys(patch.resources ?? {}).length - (patch.resources ? 1 : 0) + wrong.length;
+  const count = Object.keys(patch).length - (patch.replace_container ? 1 : 0)
+    + Object.keys(patch.resources ?? {}).length - (patch.resources ? 1 : 0) + wrong.length;
   find('[data-unsaved]').textContent = count === 0 ? 'Nothing is changed' : `${count} not saved`;
-  for (const key of ['save', 'discard']) setAttribute(find(`[data-key=${key}]`), 'aria-disabled', count === 0 && !(key === 'discard' && nameField().value !== edited.record.name) ? 'true' : null);
+  for (const key of ['save', 'discard'])
+    setAttribute(find(`[data-key=${key}]`), 'aria-disabled',
+      count === 0 && !(key === 'discard' && nameField().value !== edited.record.name) ? 'true' : null);
   setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name ? 'true' : null);
   setAttribute(find('[data-key=rename]'), 'data-cmd', renameCommand());
   setAttribute(find('[data-key=save]'), 'data-cmd', editCommand(patch));
@@ -179,14 +235,17 @@ const renameCommand = () => `svc ws rename ${quoted(edited.record.name)} --name 
 
 function editCommand(patch) {
   const name = quoted(edited.record.name);
-  return Object.keys(patch).length === 0 ? `svc ws edit ${name} --file patch.json` : `svc ws edit ${name} --file - <<< ${quoted(JSON.stringify(patch))}`;
+  return Object.keys(patch).length === 0
+    ? `svc ws edit ${name} --file patch.json`
+    : `svc ws edit ${name} --file - <<< ${quoted(JSON.stringify(patch))}`;
 }
 
 /** @param {Api.Workspace} record */
 function line(record) {
   if (!edited.base || !editForm()) return `svc ws edit ${quoted(record.name)} --file patch.json`;
   const { patch } = newPatch();
-  const parts = [Object.keys(patch).length > 0 && editCommand(patch), nameField().value !== record.name && renameCommand()].filter(Boolean);
+  const parts = [Object.keys(patch).length > 0 && editCommand(patch),
+    nameField().value !== record.name && renameCommand()].filter(Boolean);
   return parts.join(' && ') || editCommand({});
 }
 
@@ -198,7 +257,8 @@ async function renameIt(event) {
   clearErrors(renameForm());
   const name = nameField().value;
   // A name is renamed whatever else has changed: it alone is what is typed here.
-  await sendIt('rename', renameForm(), () => call('POST', `${workspacePath(edited.record)}/rename`, { body: { name } }), `${edited.record.name} was not renamed.`, 'Renamed');
+  await sendIt('rename', renameForm(), () => call('POST', `${workspacePath(edited.record)}/rename`, { body: { name } }),
+    `${edited.record.name} was not renamed.`, 'Renamed');
 }
 
 async function saveAll(event) {
@@ -206,8 +266,13 @@ async function saveAll(event) {
   if (find('[data-key=save]').getAttribute('aria-disabled') || isAway()) return;
   clearErrors(editForm());
   const { patch, wrong } = newPatch();
-  if (wrong.length > 0) { showErrors(editForm(), { fields: wrong }); return; }
-  await sendIt('save', editForm(), () => call('PATCH', workspacePath(edited.record), { body: patch, ifMatch: edited.version }), `${edited.record.name} was not changed.`, 'Saved');
+  if (wrong.length > 0) {
+    showErrors(editForm(), { fields: wrong });
+    return;
+  }
+  await sendIt('save', editForm(),
+    () => call('PATCH', workspacePath(edited.record), { body: patch, ifMatch: edited.version }),
+    `${edited.record.name} was not changed.`, 'Saved');
 }
 
 async function sendIt(key, form, request, failed, done) {
@@ -243,7 +308,10 @@ async function refuse(error, form, failed) {
   if (error.status === 401) return;
   if (error.status === 412) {
     await refreshWorkspace();
-    if (edited.theirs) { find('[data-conflict]').focus(); return; }
+    if (edited.theirs) {
+      find('[data-conflict]').focus();
+      return;
+    }
     answerRefusal(error, failed);
     return;
   }
@@ -251,7 +319,12 @@ async function refuse(error, form, failed) {
   await change(() => Promise.reject(error), { failed });
 }
 
-window.addEventListener('beforeunload', event => { if (edited.base && Object.keys(newPatch().patch).length > 0) event.preventDefault(); });
+window.addEventListener('beforeunload', event => {
+  if (edited.base && Object.keys(newPatch().patch).length > 0) event.preventDefault();
+});
 
-Promise.race([asked, soon]).then(isWithGpus => { host.isWithGpus = isWithGpus; if (host.record) show(host.record); });
+Promise.race([asked, soon]).then(isWithGpus => {
+  host.isWithGpus = isWithGpus;
+  if (host.record) show(host.record);
+});
 await startWorkspace({ tab: 'settings', show, line });

@@ -14,10 +14,12 @@ function bytesOf(text) {
   return number === undefined ? NaN : Math.round(Number(number) * FACTOR_OF[(unit ?? 'g').toLowerCase()]);
 }
 
-const SIZE = { text: bytes => String(bytes / GIB_OF), parse: bytesOf, unit: 'GiB', wrong: 'Use a number of GiB, one with a unit such as 512m, or unlimited.' };
+const SIZE = { text: bytes => String(bytes / GIB_OF), parse: bytesOf, unit: 'GiB',
+  wrong: 'Use a number of GiB, one with a unit such as 512m, or unlimited.' };
 export const SIZES = {
   gpu_count: { label: 'GPUs', text: String, parse: wholeOf, wrong: 'Use a whole number.', isBounded: true },
-  cpu_limit: { label: 'CPUs', text: String, parse: decimalOf, unit: 'cores', wrong: 'Use a number of cores such as 4 or 0.5, or unlimited.' },
+  cpu_limit: { label: 'CPUs', text: String, parse: decimalOf, unit: 'cores',
+    wrong: 'Use a number of cores such as 4 or 0.5, or unlimited.' },
   memory_bytes: { label: 'Memory', ...SIZE },
   shm_bytes: { label: 'Shared memory', ...SIZE },
   pids_limit: { label: 'Processes', text: String, parse: wholeOf, wrong: 'Use a whole number, or unlimited.' },
@@ -25,8 +27,13 @@ export const SIZES = {
 
 // What the form shows of a record, by the names of the fields.
 export function textsOf({ display_name: title, resources, restart_on_boot: onBoot, env, network, command }) {
-  const texts = { command: textOfCommand(command), display_name: title, restart_on_boot: onBoot, env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode, network: network ?? '' };
-  for (const [name, { text }] of Object.entries(SIZES)) texts[`resources.${name}`] = resources[name] === null || resources[name] === undefined ? NO_LIMIT : text(resources[name]);
+  const texts = { command: textOfCommand(command), display_name: title, restart_on_boot: onBoot,
+    env: JSON.stringify(env.map(({ name, value }) => ({ name, value }))), 'resources.gpu_mode': resources.gpu_mode,
+    network: network ?? '' };
+  for (const [name, { text }] of Object.entries(SIZES))
+    texts[`resources.${name}`] = resources[name] === null || resources[name] === undefined
+      ? NO_LIMIT
+      : text(resources[name]);
   return texts;
 }
 
@@ -65,10 +72,17 @@ export function wordsOf(name, texts) {
   if (name === 'env') return JSON.parse(value).map(variable => variable.name).join(', ') || 'none';
   if (name === 'command') return value ? value.replaceAll('\n', ' ') : "the template's";
   if (name === 'restart_on_boot') return value ? 'yes' : 'no';
-  return value === '' ? key in SIZES ? "the template's default" : 'none' : `${value}${SIZES[key]?.unit && value !== NO_LIMIT ? ` ${SIZES[key].unit}` : ''}`;
+  return value === ''
+    ? key in SIZES ? "the template's default" : 'none'
+    : `${value}${SIZES[key]?.unit && value !== NO_LIMIT ? ` ${SIZES[key].unit}` : ''}`;
 }
 
 export const FIELD_WORDS = {
-  display_name: 'Title', restart_on_boot: 'Started after a reboot', env: 'Variables', network: 'Network', command: 'Command', 'resources.gpu_mode': 'Mode',
+  display_name: 'Title',
+  restart_on_boot: 'Started after a reboot',
+  env: 'Variables',
+  network: 'Network',
+  command: 'Command',
+  'resources.gpu_mode': 'Mode',
   ...Object.fromEntries(Object.entries(SIZES).map(([name, { label }]) => [`resources.${name}`, label])),
 };

@@ -22,7 +22,9 @@ export function offerToWait(notice, { record, path, gpus, done }) {
 
 /** @param {Api.Workspace} record */
 function waitButton(record) {
-  return element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'wait', 'data-cmd': `svc ws start ${quoted(record.name)}`, on: { click: () => wait(record) } }, 'Keep trying while this page is open');
+  return element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'wait',
+    'data-cmd': `svc ws start ${quoted(record.name)}`, on: { click: () => wait(record) } },
+    'Keep trying while this page is open');
 }
 
 /** @param {Api.Workspace} record */
@@ -33,9 +35,13 @@ function wait(record) {
 }
 
 function tell(at) {
-  replace(find('[data-wait]', waiting.notice),
-    element('span', { class: 'state busy', role: 'status' }, 'Trying'), ' ', element('span', { class: 'muted small' }, 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
-    element('button', { class: 'btn sm', type: 'button', 'data-key': 'wait', on: { click: () => { const { record } = waiting; stopWaiting(); replace(find('[data-wait]', waiting.notice), waitButton(record)); } } }, 'Stop trying'));
+  replace(find('[data-wait]', waiting.notice), element('span', { class: 'state busy', role: 'status' }, 'Trying'), ' ',
+    element('span', { class: 'muted small' }, 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
+    element('button', { class: 'btn sm', type: 'button', 'data-key': 'wait', on: { click: () => {
+      const { record } = waiting;
+      stopWaiting();
+      replace(find('[data-wait]', waiting.notice), waitButton(record));
+    } } }, 'Stop trying'));
 }
 
 function stopWaiting() {
@@ -46,16 +52,24 @@ function stopWaiting() {
 async function tryStart() {
   const { record } = waiting;
   if (!record || isAway()) return;
-  if (!waiting.notice.isConnected) { stopWaiting(); return; } // dismissed, or started by hand
+  if (!waiting.notice.isConnected) {
+    stopWaiting();
+    return;
+  } // dismissed, or started by hand
   try {
     await call('POST', `${waiting.path}/start`, { body: {}, background: true });
     stopWaiting();
     waiting.done(true);
   } catch (error) {
-    if (error.code === 'gpu_unavailable' || error.retryable) { tell(new Date()); return; }
+    if (error.code === 'gpu_unavailable' || error.retryable) {
+      tell(new Date());
+      return;
+    }
     stopWaiting();
     waiting.done(false);
   }
 }
 
-onEvent(({ type }) => { if (type === 'capacity.changed') tryStart(); });
+onEvent(({ type }) => {
+  if (type === 'capacity.changed') tryStart();
+});

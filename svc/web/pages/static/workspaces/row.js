@@ -23,16 +23,21 @@ export function rowOf({ workspace = null, setup = null }, context) {
 /** @param {Api.Workspace} workspace */
 function workspaceRow(workspace, context) {
   const { name, template } = workspace;
-  const newer = template.newer_revision && ['; ', element('a', { class: 'small', href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
+  const newer = template.newer_revision
+    && ['; ',
+      element('a', { class: 'small', href: `/templates/${template.name}`,
+        'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': workspace.id },
-    cell(null, '', element('div', { class: 'stack' },
-      element('a', { class: 'name', href: pathOf(workspace), title: spelledOut(workspace.display_name) || name, 'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
-      element('span', { class: 'muted small' }, `${template.name}, revision ${template.revision}`, ...(newer || [])))),
-    cell('State', '', element('div', { class: 'stack' }, ...stateOf(workspace, context))),
-    cell('GPUs', '', ...gpusOf(workspace, context.gpus)),
-    cell('Size', 'num soft nw', ...sizeOf(workspace)),
+    cell(null, '',
+      element('div', { class: 'stack' },
+        element('a', { class: 'name', href: pathOf(workspace), title: spelledOut(workspace.display_name) || name,
+          'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
+        element('span', { class: 'muted small' }, `${template.name}, revision ${template.revision}`,
+          ...(newer || [])))), cell('State', '', element('div', { class: 'stack' }, ...stateOf(workspace, context))),
+    cell('GPUs', '', ...gpusOf(workspace, context.gpus)), cell('Size', 'num soft nw', ...sizeOf(workspace)),
     cell('Apps', '', ...appsOf(workspace, context.live)),
-    cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(workspace, context), menuOf(workspace, context))));
+    cell(null, 'c-act',
+      element('div', { class: 'row' }, ...buttonsOf(workspace, context), menuOf(workspace, context))));
 }
 
 const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
@@ -45,11 +50,19 @@ function stateOf(workspace, { doing, act, isAway }) {
   if (MOVING[status]) return [stateMark('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
   if (status === 'failed') return [stateMark('failed', 'Failed'), why(workspace)];
   if (status === 'stopped') return [stateMark('stopped', 'Stopped'), why(workspace)];
-  if (health === 'gpu_lost') return [stateMark('failed', 'GPU lost'), element('span', { class: 'small is-danger' }, 'restart it for another one')];
+  if (health === 'gpu_lost')
+    return [stateMark('failed', 'GPU lost'),
+      element('span', { class: 'small is-danger' }, 'restart it for another one')];
   const idle = idleOf(workspace);
-  if (!idle) return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
-  const keep = element('button', { class: 'btn link small', type: 'button', 'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
-  const words = idle.action === 'stop' ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until'))) : stateMark('warn', 'Idle');
+  if (!idle)
+    return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
+  const keep = element('button', { class: 'btn link small', type: 'button',
+    'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null,
+    'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep',
+    on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
+  const words = idle.action === 'stop'
+    ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))
+    : stateMark('warn', 'Idle');
   return [words, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
 }
 
@@ -71,19 +84,32 @@ function gpusOf({ gpus, resources, status }, all) {
   const count = resources.gpu_count ?? 0;
   if (count === 0 && gpus.length === 0) return [];
   if (gpus.length === 0) {
-    return [element('span', { class: 'gpus' }, element('span', { class: 'chip-n want' }, element('span', { class: 'vh' }, 'wants '), String(count)), small(status === 'running' ? 'GPUs' : 'wanted'))];
+    return [
+      element('span', { class: 'gpus' },
+        element('span', { class: 'chip-n want' }, element('span', { class: 'vh' }, 'wants '), String(count)),
+        small(status === 'running' ? 'GPUs' : 'wanted')),
+    ];
   }
   const isShared = gpus.some(gpu => gpu.mode === 'shared');
   const index = gpu => all.find(other => other.uuid === gpu.uuid)?.index ?? '–';
-  return [element('span', { class: 'gpus' }, element('span', { class: 'vh' }, gpus.length === 1 ? 'GPU ' : 'GPUs '),
-    gpus.map(gpu => element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, String(index(gpu)))),
-    isShared && small('shared'))];
+  return [
+    element('span', { class: 'gpus' }, element('span', { class: 'vh' }, gpus.length === 1 ? 'GPU ' : 'GPUs '),
+      gpus.map(gpu =>
+        element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, String(index(gpu)))
+      ), isShared && small('shared')),
+  ];
 }
 
 function sizeOf({ name, resources, status_reason: code }) {
-  const cpus = resources.cpu_limit === null ? 'all CPUs' : `${amount(resources.cpu_limit)}\u00a0${resources.cpu_limit === 1 ? 'CPU' : 'CPUs'}`;
+  const cpus = resources.cpu_limit === null
+    ? 'all CPUs'
+    : `${amount(resources.cpu_limit)}\u00a0${resources.cpu_limit === 1 ? 'CPU' : 'CPUs'}`;
   const memory = resources.memory_bytes === null ? 'all memory' : `${gibibytes(resources.memory_bytes)}\u00a0GiB`;
-  const raise = code === 'oom_killed' && resources.memory_bytes !== null && element('a', { class: 'small', href: `/workspaces/${encodeURIComponent(name)}/settings`, 'data-cmd': `svc ws edit ${quoted(name)} --file - <<< '{"resources": {"memory_bytes": ${resources.memory_bytes * 2}}}'`, 'data-key': 'raise' }, 'Raise');
+  const raise = code === 'oom_killed' && resources.memory_bytes !== null
+    && element('a', { class: 'small', href: `/workspaces/${encodeURIComponent(name)}/settings`,
+      'data-cmd': `svc ws edit ${quoted(name)} --file - <<< '{"resources": {"memory_bytes": ${
+        resources.memory_bytes * 2
+      }}}'`, 'data-key': 'raise' }, 'Raise');
   return [`${cpus}, ${memory}`, raise && ' ', raise];
 }
 
@@ -93,9 +119,20 @@ function appsOf(workspace, live) {
   const parts = [];
   for (const launcher of live.launchers) {
     const { name, state: is, exit_code: code } = launcher;
-    if (is === 'started') parts.push(element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`, 'data-key': `app-${name}` }, name));
-    else if (is === 'exited') parts.push(element('span', { class: 'stack' }, isDead(launcher) ? element('span', { class: 'is-danger' }, `${name} ended`) : small(`${name} ended`),
-      element('span', { class: 'small' }, code === null ? '' : `with ${code}: `, element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'its log'))));
+    if (is === 'started')
+      parts.push(
+        element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`,
+          'data-key': `app-${name}` }, name)
+      );
+    else if (is === 'exited')
+      parts.push(
+        element('span', { class: 'stack' },
+          isDead(launcher) ? element('span', { class: 'is-danger' }, `${name} ended`) : small(`${name} ended`),
+          element('span', { class: 'small' }, code === null ? '' : `with ${code}: `,
+            element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`,
+              'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`,
+              'data-key': `log-${name}` }, 'its log')))
+      );
   }
   return parts.length ? [element('span', { class: 'row' }, ...parts)] : [];
 }
@@ -106,9 +143,18 @@ function appsOf(workspace, live) {
 function buttonsOf(workspace, context) {
   const { name, status, allowed_actions: allowed } = workspace;
   const buttons = [];
-  if (allowed.includes('exec')) buttons.push(element('a', { class: 'btn sm', href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`, 'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal'));
-  if (allowed.includes('stop') && status === 'running') buttons.push(deedButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
-  if (allowed.includes('start') || status === 'starting') buttons.push(deedButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace, context));
+  if (allowed.includes('exec'))
+    buttons.push(
+      element('a', { class: 'btn sm', href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`,
+        'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal')
+    );
+  if (allowed.includes('stop') && status === 'running')
+    buttons.push(deedButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
+  if (allowed.includes('start') || status === 'starting')
+    buttons.push(
+      deedButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace,
+        context)
+    );
   return buttons;
 }
 
@@ -118,24 +164,41 @@ const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] 
 function deedButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
-    class: `btn sm ${quiet}`, type: 'button', 'aria-label': `${label} ${workspace.name}`, 'aria-busy': isBusy ? 'true' : null,
-    'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, 'data-key': kind, on: { click: () => { if (!isBusy) act(kind, workspace); } },
+    class: `btn sm ${quiet}`,
+    type: 'button',
+    'aria-label': `${label} ${workspace.name}`,
+    'aria-busy': isBusy ? 'true' : null,
+    'aria-disabled': isAway || doing ? 'true' : null,
+    'data-cmd': cmd,
+    'data-key': kind,
+    on: { click: () => {
+      if (!isBusy) act(kind, workspace);
+    } },
   }, !isBusy && icon(kind), label);
 }
 
 /** @param {Api.Workspace} workspace */
 function menuOf(workspace, { act, isAway, doing }) {
   const { name, allowed_actions: allowed } = workspace;
-  const go = (label, path, cmd) => element('li', {}, element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
-  const does = (kind, label, cmd, danger = false) => element('li', {}, element('button', { type: 'button', class: danger ? 'danger' : null, 'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, on: { click: () => act(kind, workspace) } }, label));
+  const go = (label, path, cmd) =>
+    element('li', {}, element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
+  const does = (kind, label, cmd, danger = false) =>
+    element('li', {},
+      element('button', { type: 'button', class: danger ? 'danger' : null,
+        'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, on: { click: () => act(kind, workspace) } },
+        label));
   const items = [];
-  if (allowed.includes('logs')) items.push(go('Logs', '/logs', `svc ws logs ${quoted(name)}${workspace.status === 'running' ? ' --follow' : ''}`));
+  if (allowed.includes('logs'))
+    items.push(go('Logs', '/logs', `svc ws logs ${quoted(name)}${workspace.status === 'running' ? ' --follow' : ''}`));
   if (allowed.includes('restart')) items.push(does('restart', 'Restart', `svc ws restart ${quoted(name)}`));
-  if (workspace.status === 'failed' && allowed.includes('stop')) items.push(does('stop', 'Stop', `svc ws stop ${quoted(name)}`));
+  if (workspace.status === 'failed' && allowed.includes('stop'))
+    items.push(does('stop', 'Stop', `svc ws stop ${quoted(name)}`));
   items.push(go('Settings', '/settings', `svc ws edit ${quoted(name)} --file patch.json`));
-  if (allowed.includes('delete')) items.push(element('li', {}, element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
+  if (allowed.includes('delete'))
+    items.push(element('li', {}, element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
   return element('details', { class: 'menu' },
-    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, ...items));
+    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' },
+      icon('more')), element('ul', {}, ...items));
 }
 
 // ---- a set-up: its workspace is there when its image is ----
@@ -146,13 +209,24 @@ function setupRow(operation, { act, isAway }) {
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
-    cell(null, '', element('div', { class: 'stack' }, element('a', { class: 'name', href: `/new?setup=${encodeURIComponent(operation.id)}`, 'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name), small(template?.name ?? ''))),
-    cell('State', '', element('div', { class: 'stack' }, stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
-      isBytes && element('span', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
-      isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))),
-    cell('GPUs'), cell('Size'), cell('Apps'),
-    cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
-      class: 'btn sm', type: 'button', 'aria-label': `Cancel the set-up of ${subject.name}`, 'aria-disabled': isAway ? 'true' : null,
-      'data-cmd': `svc operation cancel ${quoted(operation.id)}`, 'data-key': 'cancel', on: { click: () => act('cancel', operation) },
+    cell(null, '',
+      element('div', { class: 'stack' },
+        element('a', { class: 'name', href: `/new?setup=${encodeURIComponent(operation.id)}`,
+          'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name),
+        small(template?.name ?? ''))),
+    cell('State', '',
+      element('div', { class: 'stack' },
+        stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'), isBytes
+        && element('span', { class: 'muted small num' },
+          `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
+        isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))), cell('GPUs'), cell('Size'),
+    cell('Apps'), cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
+      class: 'btn sm',
+      type: 'button',
+      'aria-label': `Cancel the set-up of ${subject.name}`,
+      'aria-disabled': isAway ? 'true' : null,
+      'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
+      'data-key': 'cancel',
+      on: { click: () => act('cancel', operation) },
     }, icon('close'), 'Cancel'))));
 }

@@ -22,7 +22,9 @@ const TESTS = {
 };
 
 // What is known, and what is shown of it: rows keep their places until the person looks for others.
-const known = { workspaces: /** @type {Map<string, Api.Workspace>} */ (new Map()), live: /** @type {Map<string, Api.LiveUse>} */ (new Map()), setups: /** @type {Map<string, Api.Operation>} */ (new Map()), capacity: /** @type {Api.Capacity} */ (null) };
+const known = { workspaces: /** @type {Map<string, Api.Workspace>} */ (new Map()),
+  live: /** @type {Map<string, Api.LiveUse>} */ (new Map()),
+  setups: /** @type {Map<string, Api.Operation>} */ (new Map()), capacity: /** @type {Api.Capacity} */ (null) };
 const shown = { ids: [], filter: 'all', text: '', descending: false };
 const busy = new Map(); // workspace id -> what a button is doing
 
@@ -30,7 +32,8 @@ const busy = new Map(); // workspace id -> what a button is doing
 
 async function readAll({ background }) {
   const [items, capacity] = await outcomes([
-    all('/api/workspaces?sort=name', { background }), call('GET', '/api/workspaces/capacity', { background }),
+    all('/api/workspaces?sort=name', { background }),
+    call('GET', '/api/workspaces/capacity', { background }),
   ]);
   known.capacity = capacity.value ?? known.capacity;
   const error = items.error ?? capacity.error;
@@ -42,7 +45,8 @@ async function readAll({ background }) {
 async function readMore() {
   const options = { background: true };
   const [live, operations] = await Promise.all([
-    call('GET', '/api/usage/workspaces', options), call('GET', '/api/operations?kind=setup&status=queued,running', options),
+    call('GET', '/api/usage/workspaces', options),
+    call('GET', '/api/operations?kind=setup&status=queued,running', options),
   ]);
   known.live = new Map(live.items.map(item => [item.id, item]));
   known.setups = new Map(operations.items.map(item => [item.id, item]));
@@ -61,20 +65,28 @@ const place = find('#screen');
 function show() {
   setAttribute(place, 'aria-busy', null);
   replace(find('[data-room]'), headroom(known.capacity));
-  if (known.workspaces.size === 0 && known.setups.size === 0) { showEmpty(); return; }
-  if (!find('[data-list]')) { place.replaceChildren(list()); choose(); }
+  if (known.workspaces.size === 0 && known.setups.size === 0) {
+    showEmpty();
+    return;
+  }
+  if (!find('[data-list]')) {
+    place.replaceChildren(list());
+    choose();
+  }
   keepPlaces();
   showList();
 }
 
 function showEmpty() {
   showCounts();
-  place.replaceChildren(element('section', { class: 'empty dash' },
-    element('h2', {}, 'No workspace yet'),
-    element('p', {}, 'A workspace is a container of your own with the files of ', element('span', { class: 'mono' }, 'work'), ' at ', element('span', { class: 'mono' }, '/work'),
-      '. Choose a template; its image is pulled once, into your store.'),
-    element('a', { class: 'btn', href: '/new', 'data-cmd': 'svc ws setup --template TEMPLATE --name NAME' }, icon('plus'), 'New workspace'),
-    command('svc template list')));
+  place.replaceChildren(
+    element('section', { class: 'empty dash' }, element('h2', {}, 'No workspace yet'),
+      element('p', {}, 'A workspace is a container of your own with the files of ',
+        element('span', { class: 'mono' }, 'work'), ' at ', element('span', { class: 'mono' }, '/work'),
+        '. Choose a template; its image is pulled once, into your store.'),
+      element('a', { class: 'btn', href: '/new', 'data-cmd': 'svc ws setup --template TEMPLATE --name NAME' },
+        icon('plus'), 'New workspace'), command('svc template list'))
+  );
 }
 
 // What stands for what is to come goes, where nothing comes.
@@ -87,30 +99,42 @@ function loading() {
   setAttribute(place, 'aria-busy', 'true');
   find('[data-room]').replaceChildren(headroomBones());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
-  const row = () => element('tr', { class: 'plain', role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, widths.length > 0 && element('div', { class: 'stack-2' }, skeleton(...widths)))));
+  const row = () =>
+    element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
+      element('td', { role: 'cell' }, widths.length > 0 && element('div', { class: 'stack-2' }, skeleton(...widths)))
+    ));
   const waiting = filters();
   waiting.inert = true;
   return element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
     element('div', { class: 'panel' },
-      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' }, row(), row(), row(), row()))));
+      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(),
+        element('tbody', { role: 'rowgroup' }, row(), row(), row(), row()))));
 }
 
 function head() {
   const titles = [['Name', 'w-name'], ['State', 'w-state'], ['GPUs'], ['Size'], ['Apps']];
-  const cell = ([title, kind]) => element('th', { role: 'columnheader', scope: 'col', class: kind, 'aria-sort': title === 'Name' ? shown.descending ? 'descending' : 'ascending' : null },
-    title === 'Name' ? element('button', { type: 'button', 'data-key': 'sort', on: { click: sort } }, title) : title);
-  return element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(cell),
-    element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
+  const cell = ([title, kind]) =>
+    element('th', { role: 'columnheader', scope: 'col', class: kind,
+      'aria-sort': title === 'Name' ? shown.descending ? 'descending' : 'ascending' : null },
+      title === 'Name' ? element('button', { type: 'button', 'data-key': 'sort', on: { click: sort } }, title) : title);
+  return element('thead', { role: 'rowgroup' },
+    element('tr', { role: 'row' }, titles.map(cell),
+      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
 }
 
-const filters = () => filtersOf({ label: 'Search workspaces', placeholder: 'Name or template', filters: FILTERS, shown, again: () => { choose(); showList(); } });
+const filters = () =>
+  filtersOf({ label: 'Search workspaces', placeholder: 'Name or template', filters: FILTERS, shown, again: () => {
+    choose();
+    showList();
+  } });
 
 function list() {
   return element('section', { class: 'stack-2', 'aria-labelledby': 'list-h', 'data-list': true },
-    element('h2', { class: 'vh', id: 'list-h' }, 'Your workspaces'),
-    filters(),
+    element('h2', { class: 'vh', id: 'list-h' }, 'Your workspaces'), filters(),
     element('div', { 'data-answer': true, hidden: true }),
-    element('div', { class: 'panel' }, element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' })),
+    element('div', { class: 'panel' },
+      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(),
+        element('tbody', { role: 'rowgroup' })),
       element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of your workspaces is like that.')));
 }
 
@@ -124,7 +148,9 @@ function sort() {
 // Choose the rows: when the person filters, searches or sorts, and never otherwise.
 function choose() {
   const matches = ({ name, display_name: title, template }) => saysText(shown.text, [name, title, template.name]);
-  const chosen = [...known.workspaces.values()].filter(workspace => TESTS[shown.filter](workspace) && matches(workspace));
+  const chosen = [...known.workspaces.values()].filter(workspace =>
+    TESTS[shown.filter](workspace) && matches(workspace)
+  );
   chosen.sort((a, b) => byName(a.name, b.name) * (shown.descending ? -1 : 1));
   shown.ids = chosen.map(workspace => workspace.id);
   shown.known = new Set(known.workspaces.keys());
@@ -142,14 +168,22 @@ function showList() {
   if (!body) return;
   const gpus = known.capacity.gpus.map(gpu => gpu.index);
   const rows = shown.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => {
-    const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act, isAway: isAway() };
-    return { id: workspace.id, says: JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isAway, gpus]), build: () => rowOf({ workspace }, context) };
+    const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act,
+      isAway: isAway() };
+    return { id: workspace.id,
+      says: JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isAway, gpus]),
+      build: () => rowOf({ workspace }, context) };
   });
   const names = new Set([...known.workspaces.values()].map(workspace => workspace.name));
-  const isWanted = operation => !names.has(operation.subject.name) && saysText(shown.text, [operation.subject.name, operation.template?.name]);
+  const isWanted = operation =>
+    !names.has(operation.subject.name) && saysText(shown.text, [operation.subject.name, operation.template?.name]);
   const setups = shown.filter === 'all' ? [...known.setups.values()].filter(isWanted) : [];
-  const next = [...rows, ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]), build: () => rowOf({ setup }, { act, isAway: isAway() }) }))];
-  body.parentElement.classList.toggle('no-gpus', gpus.length === 0 && ![...known.workspaces.values()].some(workspace => workspace.resources.gpu_count));
+  const next = [...rows,
+    ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]),
+      build: () => rowOf({ setup }, { act, isAway: isAway() }) })
+    )];
+  body.parentElement.classList.toggle('no-gpus',
+    gpus.length === 0 && ![...known.workspaces.values()].some(workspace => workspace.resources.gpu_count));
   showRows(body, next);
   find('[data-none]').hidden = next.length > 0;
   showCounts();
@@ -159,7 +193,11 @@ function showCounts() {
   const items = [...known.workspaces.values()];
   showFilters(shown, name => items.filter(TESTS[name]).length);
   const running = items.filter(workspace => workspace.status === 'running').length;
-  find('.lede').textContent = items.length === 0 ? '' : running === 0 ? `${items.length}, none of which runs` : `${items.length}, of which ${running} ${running === 1 ? 'runs' : 'run'}`;
+  find('.lede').textContent = items.length === 0
+    ? ''
+    : running === 0
+    ? `${items.length}, none of which runs`
+    : `${items.length}, of which ${running} ${running === 1 ? 'runs' : 'run'}`;
   setLine(lineOf());
 }
 
@@ -176,16 +214,20 @@ function lineOf() {
 
 async function act(kind, workspace) {
   if (isAway() || busy.has(workspace.id)) return;
-  if (kind === 'cancel') { await cancel(workspace); return; }
+  if (kind === 'cancel') {
+    await cancel(workspace);
+    return;
+  }
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](workspace))) return;
   const { doing, done, failed, send } = DEEDS[kind], { id, name } = workspace, at = shown.ids.indexOf(workspace.id);
   busy.set(id, doing);
   showList();
-  await deed(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) }, async () => {
-    const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
-    if (record) known.workspaces.set(id, record);
-    else known.workspaces.delete(id);
-  });
+  await deed(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) },
+    async () => {
+      const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
+      if (record) known.workspaces.set(id, record);
+      else known.workspaces.delete(id);
+    });
   busy.delete(id);
   keepPlaces();
   showList();
@@ -195,7 +237,8 @@ async function act(kind, workspace) {
 // The focus to the row that is in the place of one that is gone, or to what makes a new one.
 function focusRow(at) {
   if (document.activeElement !== document.body && document.activeElement) return;
-  (find(`[data-id="${CSS.escape(shown.ids[Math.min(at, shown.ids.length - 1)] ?? '')}"]`) ?? find('a[href="/new"]'))?.focus();
+  (find(`[data-id="${CSS.escape(shown.ids[Math.min(at, shown.ids.length - 1)] ?? '')}"]`) ?? find('a[href="/new"]'))
+    ?.focus();
 }
 
 // The set-up of a workspace that is not there yet.
@@ -203,12 +246,15 @@ function focusRow(at) {
 async function cancel(operation) {
   const { id, subject } = operation;
   if (!await askToCancel(operation)) return;
-  const isDone = await deed(null, { what: `The set-up of ${subject.name} was not cancelled.` }, () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
+  const isDone = await deed(null, { what: `The set-up of ${subject.name} was not cancelled.` },
+    () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
   if (isDone) toast('Cancelled');
 }
 
 // The button of a refusal: what its hint says.
-const actThen = (action, name) => deed(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next => actThen(next, name) }, () => call(action.method, action.path, { body: action.body }));
+const actThen = (action, name) =>
+  deed(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next =>
+    actThen(next, name) }, () => call(action.method, action.path, { body: action.body }));
 
 // ---- live ----
 
@@ -232,6 +278,12 @@ async function later() {
 }
 
 await startPage({
-  read, show, loading, unready, later, wants,
-  failed: error => error.status === 403 ? 'There are no workspaces here for you.' : 'Your workspaces could not be read.',
+  read,
+  show,
+  loading,
+  unready,
+  later,
+  wants,
+  failed: error =>
+    error.status === 403 ? 'There are no workspaces here for you.' : 'Your workspaces could not be read.',
 });
