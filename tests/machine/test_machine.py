@@ -37,7 +37,7 @@ def said(machine: Path) -> str:
 def test_on_a_machine_with_systemd(machine: Path, said: str, name: str) -> None:
     if name in PREVIOUS and not list((machine / "opt/debs").glob("svc_0.0.9_*.deb")):
         pytest.skip(
-            "no package of the previous release: the history of this checkout does not have its commit"
+            "no package of the previous release: not for this Debian, or its commit is not in this checkout"
         )
     lines = [line for line in said.splitlines() if re.match(rf"(not )?ok - {re.escape(name)}[: (]", line)]
     assert lines, f"the machine never came to this check; it said:\n{said[-3000:]}"

@@ -52,8 +52,13 @@ copy_tree() { # the checkout as it is now, readable by the tests' own users
     chmod -R a+rX "$TREE"
     git -c safe.directory='*' -C "$SOURCE" rev-parse HEAD >"$TREE/.commit" 2>/dev/null || echo unknown >"$TREE/.commit"
     # For the upgrade on the machine; a clone without its history does without.
-    git -c safe.directory='*' -C "$SOURCE" archive --output="$TREE/.previous.tar" \
-        "$(listed "$SOURCE/packaging/previous-release")" 2>/dev/null || rm -f "$TREE/.previous.tar"
+    local commit release
+    read -r commit release < <(listed "$SOURCE/packaging/previous-release")
+    # shellcheck source=/dev/null
+    if [ "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" = "$release" ]; then
+        git -c safe.directory='*' -C "$SOURCE" archive --output="$TREE/.previous.tar" "$commit" 2>/dev/null ||
+            rm -f "$TREE/.previous.tar"
+    fi
 }
 
 alone() { # COMMAND...: no other run of this host does such a thing meanwhile; for what is kept for all of them
