@@ -283,13 +283,13 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
     workspace = states.find(caller, ref)
     begun = launchers.NONE_BEGUN
     with audit.audited(caller, "workspace.start", workspace.id):
-        present, runs = _look(caller, workspace)
+        present, runs = _inspect(caller, workspace)
         if not runs:
             begun = _serve(caller, transitions.start(caller, present))
     return records.one(workspace.id) | begun
 
 
-def _look(caller: Caller, workspace: Workspace) -> tuple[Workspace, bool]:
+def _inspect(caller: Caller, workspace: Workspace) -> tuple[Workspace, bool]:
     """The workspace and whether it runs; looks again when the worker has seen its end meanwhile."""
     while workspace.status == "running":
         if containers.is_running(caller, workspace):
