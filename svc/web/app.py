@@ -24,8 +24,9 @@ from svc.log import Counted, log, shortened
 from svc.settings import Settings
 from svc.tls import serving
 from svc.tls.public_chain import PublicChain
-from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
+from svc.web import access, errors, inputs
 from svc.web.api import BLUEPRINTS
+from svc.web.callers import caller, credentials, host_header, tickets
 from svc.web.gunicorn_worker import connection
 from svc.web.pages import policy
 from svc.web.pages import routes as pages

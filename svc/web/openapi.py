@@ -16,7 +16,7 @@ from marshmallow import Schema
 
 from svc.version import API_VERSION
 from svc.web.access import ANYONE, TLS, Access, Route, routes_of
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 from svc.web.inputs import ANYTHING
 from svc.web.schemas.errors import ErrorBody
 

@@ -123,7 +123,7 @@ def test_lock_files_name_no_host_and_no_path() -> None:
 # Modules that only mean something at work, and the test file in which they are.
 TESTED_ELSEWHERE = {
     "svc/engine_errors.py": "unit/test_errors.py",
-    "svc/tls/host_names.py": "unit/web/test_host_header.py",
+    "svc/tls/host_names.py": "unit/web/callers/test_host_header.py",
     "svc/web/audited.py": "unit/web/api/test_fs.py",
     "svc_helper/shim/terminal_command.py": "agent/shim/test_terminal.py",
     "svc_helper/shim/terminal_master.py": "agent/shim/test_terminal.py",

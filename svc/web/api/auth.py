@@ -15,8 +15,9 @@ from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
 from svc.domain.templates import attention
 from svc.errors import PatNotAllowed
-from svc.web import credentials, outputs
+from svc.web import outputs
 from svc.web.access import ACCOUNT, ANYONE, TLS, Access, route
+from svc.web.callers import credentials
 from svc.web.schemas.auth import (
     SESSIONS,
     Credentials,

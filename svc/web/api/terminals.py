@@ -12,8 +12,8 @@ from svc.domain.accounts import tickets
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live import terminals
 from svc.web import piping
-from svc.web import tickets as links
 from svc.web.access import ACCOUNT, OWNER_ONLY, Access, route
+from svc.web.callers import tickets as links
 from svc.web.gunicorn_worker.upgraded import UpgradedResponse
 from svc.web.schemas.terminals import NewTerminal, TerminalOpen, TerminalPage, TerminalQuery
 from svc.web.streaming import websocket

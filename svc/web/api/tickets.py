@@ -8,8 +8,8 @@ from flask import Blueprint, current_app
 
 from svc.domain.accounts import tickets
 from svc.domain.principal import Caller
-from svc.web import tickets as links
 from svc.web.access import ACCOUNT, Access, Route, route
+from svc.web.callers import tickets as links
 from svc.web.schemas.tokens import NewTicket, TicketCreate
 
 blueprint = Blueprint("tickets", __name__)

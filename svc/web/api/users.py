@@ -12,8 +12,9 @@ from svc.domain.audit import VIA
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
-from svc.web import credentials, outputs
+from svc.web import outputs
 from svc.web.access import ACCOUNT, ACCOUNTS, ADMINISTRATORS, TLS, Access, route
+from svc.web.callers import credentials
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
 

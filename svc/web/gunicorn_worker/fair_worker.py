@@ -32,7 +32,7 @@ from svc.db.connect import close_database
 from svc.domain import addresses
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.log import Counted
-from svc.web.caller import new_request_id, peer_uid
+from svc.web.callers.caller import new_request_id, peer_uid
 from svc.web.gunicorn_worker import descriptors, detach, malformed, note_client, responses, shutdown
 from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended

@@ -1,4 +1,4 @@
-"""WebSockets: the handshake, and a stream of messages. A page's Origin is checked by svc.web.credentials.
+"""WebSockets: the handshake, and a stream of messages. callers.credentials checks a page's Origin.
 
 Messages are bounded by `message_max`, output by the stream's output_max. A ping every PING_S finds
 clients that are gone; one that says nothing for SILENCE_S loses the connection. The service's own

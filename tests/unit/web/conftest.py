@@ -20,10 +20,10 @@ from svc.domain.accounts import account_status
 from svc.domain.workspaces import ports
 from svc.settings import Settings
 from svc.tls.public_chain import PublicChain
-from svc.web import credentials
 from svc.web.api import service
 from svc.web.app import build
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers import credentials
+from svc.web.callers.credentials import COOKIE, HEADER
 from svc.web.streaming import monitors
 from svc.web.streaming.event_feed import feed
 from svc.web.streaming.loop import loop
@@ -118,7 +118,7 @@ def linux(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
     def by_name(name: str) -> pwd.struct_passwd:
         return entry(name, next(uid for uid in names if names[uid] == name))
 
-    monkeypatch.setattr("svc.web.caller.pwd.getpwuid", by_uid)
+    monkeypatch.setattr("svc.web.callers.caller.pwd.getpwuid", by_uid)
     monkeypatch.setattr("svc.web.api.users.pwd.getpwnam", by_name)
     return names
 

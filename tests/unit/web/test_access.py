@@ -25,7 +25,7 @@ from svc.domain.accounts import sessions, tokens
 from svc.errors import NotAvailable
 from svc.web import access
 from svc.web.api import BLUEPRINTS
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 
 # On the host socket: a Linux account without a service account, another user, a superuser who is not the
 # owner, root, the owner. On the TLS listener: nobody, sessions and tokens of the owner and of the superuser,
@@ -265,7 +265,7 @@ def undone() -> Iterator[None]:
 @pytest.fixture
 def credentials(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
     """The headers of each identity of the TLS listener."""
-    monkeypatch.setattr("svc.web.credentials.TOKEN_FAILURES_MAX", 10**6)
+    monkeypatch.setattr("svc.web.callers.credentials.TOKEN_FAILURES_MAX", 10**6)
     created: dict[str, dict[str, str]] = {"nobody": {}}
     for name in ("ada", "boss"):
         _, secrets = sessions.begin(people[name].id, "192.0.2.1")

@@ -9,7 +9,7 @@ from typing import Any
 
 from marshmallow import EXCLUDE
 
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 from svc.web.schemas.images import Image
 from svc.web.schemas.operations import Operation
 from svc.web.schemas.templates import TEMPLATE

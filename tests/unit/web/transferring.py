@@ -25,7 +25,7 @@ from svc.domain.accounts import sessions, users
 from svc.settings import Settings
 from svc.tls import certificates
 from svc.tls.certificates import Certificate
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 
 UID = os.getuid() or 1  # root has no files
 NAME = ME if os.getuid() else "daemon"

@@ -15,7 +15,7 @@ from svc.domain import events
 from svc.domain.accounts import passwords, sessions, tokens, users
 from svc.domain.accounts.sessions import Secrets
 from svc.limits import LOGIN_FAILURES_MAX
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 
 PASSWORD = "tall Lamp, 7 rivers"
 NEW = "another Kettle of 3 tins"

@@ -13,7 +13,7 @@ from unit.streaming import until
 from svc.db.connect import database
 from svc.domain.accounts import sessions, tokens
 from svc.domain.accounts.sessions import Secrets
-from svc.web.credentials import COOKIE
+from svc.web.callers.credentials import COOKIE
 from svc.web.streaming import loop as loops
 from svc.web.streaming import places
 from svc.web.streaming.terminal import PROTOCOL

@@ -24,7 +24,7 @@ def visit(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def ask(who: str, kind: str, method: str, path: str, **options: Any) -> Any:
         caller = caller_of(people[who], listeners.far, kind=kind, credential="tok-x")
-        monkeypatch.setattr("svc.web.caller.CREDENTIALS", (lambda *_: caller,))
+        monkeypatch.setattr("svc.web.callers.caller.CREDENTIALS", (lambda *_: caller,))
         return listeners.ask(None, method, path, **options)
 
     return ask

@@ -10,7 +10,7 @@ from unit.serving import caller_of, checked
 from svc.domain.accounts import logins, users
 from svc.domain.principal import Caller
 from svc.errors import ValidationFailed
-from svc.web.credentials import COOKIE
+from svc.web.callers.credentials import COOKIE
 
 PASSWORDS = {"current_password": "old and long", "password": "new\tand long"}
 
@@ -22,7 +22,7 @@ def visit(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def ask(who: str, kind: str, method: str, path: str, **options: Any) -> Any:
         superuser = kind != "pat" and bool(people[who].superuser)
         caller = caller_of(people[who], listeners.far, kind=kind, credential="x", superuser=superuser)
-        monkeypatch.setattr("svc.web.caller.CREDENTIALS", (lambda *_: caller,))
+        monkeypatch.setattr("svc.web.callers.caller.CREDENTIALS", (lambda *_: caller,))
         return listeners.ask(None, method, path, **options)
 
     return ask

@@ -30,7 +30,7 @@ from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX
 from svc.settings import Settings
 from svc.tls import certificates
 from svc.tls.certificates import Certificate
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers.credentials import COOKIE, HEADER
 
 MIB = 1024 * 1024
 SMALL = written({"name": "small", "source": {"type": "dockerfile"}}, b"FROM registry.example/a:1\n", {})

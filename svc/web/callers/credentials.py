@@ -18,7 +18,7 @@ from svc.domain.principal import Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
 from svc.helper.helper import Helper
 from svc.limits import TOKEN_FAILURES_MAX
-from svc.web import host_header
+from svc.web.callers import host_header
 from svc.web.gunicorn_worker import client, connection
 
 COOKIE = "__Host-svc"  # the prefix: browsers accept it over HTTPS only, for this host, for all paths

@@ -14,8 +14,8 @@ from svc.db.ids import after, now
 from svc.domain.accounts import account_status, sessions, tokens, users
 from svc.domain.accounts.sessions import Secrets
 from svc.limits import SESSION_IDLE_S, TOKEN_FAILURES_MAX
-from svc.web import credentials
-from svc.web.credentials import COOKIE, HEADER
+from svc.web.callers import credentials
+from svc.web.callers.credentials import COOKIE, HEADER
 
 SITE = {"Sec-Fetch-Site": "same-origin"}
 

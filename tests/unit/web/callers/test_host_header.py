@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc.web import host_header
+from svc.web.callers import host_header
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from unit.serving import Peer, make_user
 from svc.domain.accounts import throttle, users
 from svc.errors import Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
-from svc.web import caller as callers
+from svc.web.callers import caller as callers
 
 
 def printed(response: Any) -> str:

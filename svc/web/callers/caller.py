@@ -20,7 +20,7 @@ from svc.domain.principal import Caller
 from svc.errors import AccountMissing, InvalidRequest
 from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
-from svc.web import credentials
+from svc.web.callers import credentials
 from svc.web.gunicorn_worker import connection
 
 OVERFLOW_UID = 65534  # the kernel's value for a uid that it cannot map

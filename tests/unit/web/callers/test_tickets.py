@@ -12,8 +12,9 @@ from svc.domain import long_calls
 from svc.domain.accounts import sessions, users
 from svc.domain.accounts.sessions import Secrets
 from svc.limits import TOKEN_FAILURES_MAX
-from svc.web import inputs, rechecks, tickets
-from svc.web.credentials import COOKIE
+from svc.web import inputs, rechecks
+from svc.web.callers import tickets
+from svc.web.callers.credentials import COOKIE
 from svc.web.gunicorn_worker import transfers
 
 FILE = "/api/fs/work/download?path=notes.txt"

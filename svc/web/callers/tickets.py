@@ -20,7 +20,7 @@ from svc.domain.accounts.tickets import Holder
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest, SvcError, Unauthenticated
 from svc.helper.helper import Helper
-from svc.web import credentials
+from svc.web.callers import credentials
 from svc.web.schemas.loading import refusal
 
 NAME = "ticket"
