@@ -1,7 +1,7 @@
 """The `svc` program: imports the module of the command on the command line and runs its handler.
 
 Only that module is imported, because the quick commands must stay quick. It has
-``COMMAND``, a declaration of svc.cli.arguments; the handler takes the arguments
+``COMMAND``, a declaration of svc.commandline.arguments; the handler takes the arguments
 and returns the exit code. Errors are SvcError, printed here and nowhere else.
 
 Standard library only (beside svc itself), so that the manual pages and
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import NoReturn, TextIO
 
-    from svc.cli.arguments import Arguments, Command, CommandGroup
-    from svc.cli.parser import Parser
+    from svc.commandline.arguments import Arguments, Command, CommandGroup
+    from svc.commandline.parser import Parser
     from svc.errors import SvcError, UsageError
 
 DESCRIPTION = (
@@ -63,7 +63,7 @@ EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
 def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
     """The argparse parser of the named commands."""
-    from svc.cli.parser import Parser, add
+    from svc.commandline.parser import Parser, add
 
     parser = Parser(prog="svc", description=DESCRIPTION)
     parser.add_argument(
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output(sys.stdout, sys.stderr)
         return EXIT_PIPE_CLOSED
     except OSError as error:
-        from svc.cli import output
+        from svc.commandline import output
 
         _discard_output(sys.stdout)
         where = f": {error.filename}" if error.filename else ""
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _what_is_done() -> str:
     """What to say of a change whose outcome could not be printed; empty where there was none."""
-    transport = sys.modules.get("svc.cli.transport")
+    transport = sys.modules.get("svc.client.transport")
     return "; the service has done what was asked" if transport and transport.changes else ""
 
 
@@ -182,7 +182,7 @@ def _dispatch(argv: list[str]) -> int:
         return int(args.handler(args))
     except Unreachable as error:  # no answer that --json could have printed
         if vars(args).get("json"):
-            from svc.cli import output
+            from svc.commandline import output
 
             output.json_object(error.body(""))
         raise
@@ -190,8 +190,8 @@ def _dispatch(argv: list[str]) -> int:
 
 def _unknown_command(argv: list[str]) -> UsageError:
     """The usage error for a first word that is no command, with what was probably meant."""
-    from svc.cli.arguments import CommandGroup
-    from svc.cli.suggestions import unknown_command
+    from svc.commandline.arguments import CommandGroup
+    from svc.commandline.suggestions import unknown_command
     from svc.errors import UsageError
 
     name = argv[0]
@@ -213,7 +213,7 @@ def _misplaced(argv: list[str]) -> UsageError:
     """The usage error for a command line that begins with an option; its hint is the right order."""
     from shlex import join
 
-    from svc.cli.suggestions import nearest
+    from svc.commandline.suggestions import nearest
     from svc.errors import UsageError
 
     name = argv[0]
@@ -231,7 +231,7 @@ def _misplaced(argv: list[str]) -> UsageError:
 
 def _parse(argv: list[str]) -> Arguments:
     """The arguments, without argparse where they are well-formed."""
-    from svc.cli.arguments import Arguments, parse
+    from svc.commandline.arguments import Arguments, parse
     from svc.errors import UsageError
 
     plain = parse(declaration(argv[0]), argv[1:]) or parse(declaration(argv[0]), _with_json(argv[1:]))
@@ -242,7 +242,7 @@ def _parse(argv: list[str]) -> Arguments:
     if unknown:
         from shlex import join
 
-        from svc.cli.suggestions import OPTIONS, in_singular, nearest
+        from svc.commandline.suggestions import OPTIONS, in_singular, nearest
 
         if meant := in_singular(argv):
             typed = " ".join(["svc", *argv[:3]])
@@ -291,7 +291,7 @@ def _with_json(argv: list[str]) -> list[str]:
 
 def _group_help(argv: list[str]) -> bool:
     """Print the help of a group that was named without one of its commands to standard error."""
-    from svc.cli.arguments import CommandGroup, Deferred
+    from svc.commandline.arguments import CommandGroup, Deferred
 
     found: Command | CommandGroup | Deferred | None = declaration(argv[0])
     for name in argv[1:]:
@@ -313,7 +313,7 @@ def _split_exec(argv: list[str]) -> tuple[list[str], list[str]]:
     at = argv.index("--") if "--" in argv else len(argv)
     own, command = argv[:at], argv[at + 1 :]
     if TERMINAL & set(own):
-        from svc.cli.suggestions import no_terminal
+        from svc.commandline.suggestions import no_terminal
 
         raise no_terminal(own, command, TERMINAL)
     if own == argv and not {"-h", "--help"} & set(own):
@@ -342,7 +342,7 @@ def _remote_usage(argv: list[str]) -> SvcError | None:
 
 def _print_error(error: SvcError) -> int:
     """Print an error to standard error; returns the exit code."""
-    from svc.cli import output
+    from svc.commandline import output
 
     return output.error(error)
 
@@ -364,7 +364,7 @@ def _prepare_streams() -> None:
 
 def _discard_output(*streams: TextIO) -> None:
     """Redirect streams to /dev/null, so that the interpreter's last flush cannot fail."""
-    from svc.cli import output
+    from svc.commandline import output
 
     for stream in streams:
         output.discard(stream)

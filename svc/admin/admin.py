@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.admin.command import DB
-from svc.cli.arguments import CommandGroup, Deferred
+from svc.commandline.arguments import CommandGroup, Deferred
 
 DESCRIPTION = """\
 Set up, check and repair the service (as root).

@@ -6,8 +6,8 @@ import os
 import sys
 
 from svc.admin.command import as_owner, named_file, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup, path
+from svc.commandline import output
+from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

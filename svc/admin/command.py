@@ -6,9 +6,9 @@ import os
 import sys
 from functools import wraps
 
-from svc.cli import output
-from svc.cli.arguments import Argument, path
 from svc.cli.env import warn
+from svc.commandline import output
+from svc.commandline.arguments import Argument, path
 from svc.settings import Settings
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
     from svc.domain.accounts.users import Account
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.admin.command import settings_of, wrap_db_errors
-from svc.cli.arguments import Arguments, Command
+from svc.commandline.arguments import Arguments, Command
 
 EXAMPLES = """\
 svc admin db-path

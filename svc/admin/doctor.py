@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.env import warn
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

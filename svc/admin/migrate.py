@@ -11,7 +11,7 @@ import os
 from functools import partial
 
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
-from svc.cli.arguments import YES, Argument, Arguments, Command
+from svc.commandline.arguments import YES, Argument, Arguments, Command
 
 MIGRATE_S = 86400.0  # for a large database on a slow disk: a migration is never interrupted
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -145,7 +145,7 @@ def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> Non
     """Ask before an empty database takes the place of one that is lost."""
     from svc.admin.command import sudo_command
     from svc.admin.custody.snapshots import restore_hint
-    from svc.cli import output
+    from svc.commandline import output
     from svc.db.location import lost_database
 
     if (lost := lost_database(settings, path)) and not args.yes:
@@ -157,7 +157,7 @@ def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> Non
 def _confirm_new_secret(args: Arguments, settings: Settings, path: str) -> None:
     """Ask, after a check that the present secret is another one; raises Conflict where it is not."""
     from svc.admin.command import sudo_command
-    from svc.cli import output
+    from svc.commandline import output
     from svc.db import secret_check
     from svc.db.owner import owner_of, run_as
     from svc.errors import Conflict

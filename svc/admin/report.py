@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.admin.command import settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import os
 import sys
 
 from svc.admin.command import active_account, as_owner, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
-from svc.cli.local_files import open_regular
 from svc.cli.template.columns import note_findings
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
+from svc.commandline.local_files import open_regular
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

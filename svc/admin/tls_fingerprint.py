@@ -7,8 +7,8 @@ import sys
 from functools import partial
 
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
 from svc.errors import HostRefused
 from svc.service_commands import start_command
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output, transport
-from svc.cli.arguments import Argument, Arguments, Command
-from svc.cli.client import read_file
+from svc.client import transport
+from svc.client.requests import read_file
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 from svc.errors import UsageError
 from svc.limits import EXEC_BODY_MAX
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import time
 
-from svc.cli import transport
-from svc.cli.client import items, query, quote
+from svc.client import transport
+from svc.client.requests import items, query, quote
 from svc.errors import BadAnswer, SvcError
 from svc.limits import FILES_LISTED_MAX, LIST_LIMIT_MAX
 from svc.settings import Settings

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from svc.cli.arguments import LISTS, REMOVALS, Command, CommandGroup, Deferred, parse, port
-from svc.cli.output import shell_quote
-from svc.cli.suggestions import COMMANDS, IN_GROUP, OPTIONS
+from svc.commandline.arguments import LISTS, REMOVALS, Command, CommandGroup, Deferred, parse, port
+from svc.commandline.output import shell_quote
+from svc.commandline.suggestions import COMMANDS, IN_GROUP, OPTIONS
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

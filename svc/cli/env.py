@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 from svc.settings import ENV_FILE, TABLE, Settings, read_env_file, refusal, written
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -68,7 +68,7 @@ def certificate(args: Arguments) -> int:
     from binascii import Error, a2b_base64
     from hashlib import sha256
 
-    from svc.cli.client import ask
+    from svc.client.requests import ask
     from svc.errors import BadAnswer
     from svc_helper.wire.quick_json import dumps
 

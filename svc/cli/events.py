@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, whole
-from svc.cli.client import ask, checked, items, query, show_raw
-from svc.cli.output import pick, plain, state, text, when
-from svc.cli.transport import request
+from svc.client.requests import ask, checked, items, query, show_raw
+from svc.client.transport import request
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, whole
+from svc.commandline.output import pick, plain, state, text, when
 from svc.errors import BadAnswer, Unreachable
 from svc.limits import LIST_LIMIT_MAX
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.streams import Event
+    from svc.client.streams import Event
 
 EXAMPLES = """\
 svc events
@@ -111,7 +111,7 @@ def _follow(args: Arguments, filters: dict[str, Any]) -> int:
     """Print events as they come; come back where a stream was interrupted."""
     import time
 
-    from svc.cli import streams  # imports an HTTP library, which the list does not need
+    from svc.client import streams  # imports an HTTP library, which the list does not need
 
     until = 0.0  # the first connection is not tried again
     while True:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from svc.cli import transport
-from svc.cli.client import checked
+from svc.client import transport
+from svc.client.requests import checked
 from svc.errors import NameTaken
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
     Compare = Callable[[Any], list[str]]  # what of a record is not as asked for, in words
 

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output, transport
-from svc.cli.arguments import (
-    QUIET,
-    TEMPLATE,
-    YES_REMOVE,
-    Argument,
-    Arguments,
-    Command,
-    CommandGroup,
-    variable,
-)
-from svc.cli.client import (
+from svc.cli.operation import LOG_OPTIONS, OPEN, show_log
+from svc.client import transport
+from svc.client.requests import (
     ask,
     checked,
     items,
@@ -31,8 +22,18 @@ from svc.cli.client import (
     show_raw,
     show_record,
 )
-from svc.cli.operation import LOG_OPTIONS, OPEN, show_log
-from svc.cli.output import pick, plain, size, state, when
+from svc.commandline import output
+from svc.commandline.arguments import (
+    QUIET,
+    TEMPLATE,
+    YES_REMOVE,
+    Argument,
+    Arguments,
+    Command,
+    CommandGroup,
+    variable,
+)
+from svc.commandline.output import pick, plain, size, state, when
 from svc.errors import Conflict, NotFound, StorageFull, UsageError
 from svc.limits import BUILD_SECRETS_BYTES_MAX
 from svc_helper.wire import quick_json

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output
-from svc.cli.arguments import QUIET, Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, query, quote, show_list, show_outcome, show_raw
-from svc.cli.output import pick, plain, state, when
+from svc.client.requests import ask, query, quote, show_list, show_outcome, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import QUIET, Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.commandline.output import pick, plain, state, when
 from svc.errors import BadAnswer
 
 TYPE_CHECKING = False  # as typing's own, without its import

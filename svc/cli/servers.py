@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command, CommandGroup
-from svc.cli.client import ask, show_raw
-from svc.cli.output import plain, size
+from svc.client.requests import ask, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command, CommandGroup
+from svc.commandline.output import plain, size
 
 DESCRIPTION = """\
 This host's GPUs and their driver.

@@ -6,10 +6,10 @@ import os
 import stat
 import sys
 
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, new_name, reference, whole
-from svc.cli.client import ask, quote, show_ended, show_list, show_raw
-from svc.cli.output import plain, state, when
+from svc.client.requests import ask, quote, show_ended, show_list, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup, new_name, reference, whole
+from svc.commandline.output import plain, state, when
 from svc.errors import BadAnswer, FileRefused, UsageError
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
 
 DESCRIPTION = """\
 Access tokens, for calls of the HTTP API from other hosts.

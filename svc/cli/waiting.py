@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 
-from svc.cli import output, transport
-from svc.cli.client import query, quote
-from svc.cli.progress import Progress
+from svc.client import transport
+from svc.client.requests import query, quote
+from svc.commandline import output
+from svc.commandline.progress import Progress
 from svc.errors import BadAnswer, OperationInProgress, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
 POLL_FIRST_S, POLL_LAST_S = 0.05, 1.0
 POLL_SHARE = 0.03  # of the time waited so far, so that polling adds little to a quick operation

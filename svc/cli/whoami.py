@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
-from svc.cli.client import ask, show_record
-from svc.cli.output import plain
+from svc.client.requests import ask, show_record
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
+from svc.commandline.output import plain
 
 FIELDS = (
     ("NAME", "name", plain),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.cli.arguments import Argument, Arguments, Command, path, whole
+from svc.commandline.arguments import Argument, Arguments, Command, path, whole
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def run(args: Arguments) -> int:
     configuration from /etc/svc/svc.env. Exit code 78 means that a database or a
     setting cannot be used until somebody mends it: systemd does not start it again.
     """
-    from svc.cli import output
+    from svc.commandline import output
     from svc.errors import DatabaseRefused, SettingInvalid
     from svc.server.restart import UNUSABLE
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from svc.__main__ import COMMANDS, declaration
-from svc.cli.arguments import Command, CommandGroup, Deferred
+from svc.commandline.arguments import Command, CommandGroup, Deferred
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^ {4,}(\S.*)$", re.MULTILINE)

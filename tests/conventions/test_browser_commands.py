@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from conventions.inspection import ROOT
 
 from svc.__main__ import COMMANDS, declaration
-from svc.cli.arguments import Command, CommandGroup, Deferred
+from svc.commandline.arguments import Command, CommandGroup, Deferred
 from svc.web.pages.shells import PAGES
 
 ROW = re.compile(r"^\| `svc ([a-z -]+)` \| (`[^`]+`|none) \| (.*?) ?\|$", re.MULTILINE)

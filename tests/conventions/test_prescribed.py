@@ -15,8 +15,8 @@ import pytest
 from conventions.inspection import ROOT, modules, tree
 
 from svc.__main__ import COMMANDS, WITH_COMMAND, build_parser, declaration
-from svc.cli.arguments import CommandGroup, Deferred
-from svc.cli.parser import Parser
+from svc.commandline.arguments import CommandGroup, Deferred
+from svc.commandline.parser import Parser
 from svc.errors import UsageError
 
 VALUES = ("1", "work/x", "2026-01-01", "files")  # one of them is of the kind that a place in a text has

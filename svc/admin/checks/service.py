@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.admin.own_files import OwnFile, description, of_data, of_root, secret, strangeness
-from svc.cli import transport
+from svc.client import transport
 from svc.db import secret_check
 from svc.db.accounts import find_accounts
 from svc.db.owner import repair_command, run_as, service_owner

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from svc.admin.command import exit_on_signals, named_file, print_json, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import FORCE, Argument, Arguments, Command, path, whole
+from svc.commandline import output
+from svc.commandline.arguments import FORCE, Argument, Arguments, Command, path, whole
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import os
 from functools import partial
 
 from svc.admin.command import settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
 
 WITHIN_S = 3600.0
 EXAMPLES = "sudo svc admin checkpoint"

@@ -14,7 +14,7 @@ from svc.admin.custody.descriptors import end_with
 from svc.admin.custody.host_files import HostFile, of_root, of_service
 from svc.admin.custody.snapshots import HOST
 from svc.admin.custody.target import Target
-from svc.cli.output import shell_quote
+from svc.commandline.output import shell_quote
 from svc.db import secret_check
 from svc.db.owner import Owner, run_as
 from svc.errors import SvcError

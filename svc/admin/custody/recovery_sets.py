@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from svc.admin.custody import checking, package, recovery
 from svc.admin.custody.target import Target
-from svc.cli.output import shell_quote
+from svc.commandline.output import shell_quote
 from svc.db.owner import admin_command
 from svc.errors import FileRefused
 

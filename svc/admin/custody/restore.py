@@ -11,8 +11,8 @@ import os
 from contextlib import ExitStack
 
 from svc.admin.command import settings_of, sudo_command, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command, path
+from svc.commandline import output
+from svc.commandline.arguments import YES, Argument, Arguments, Command, path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

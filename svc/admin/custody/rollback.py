@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
+from svc.commandline import output
+from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

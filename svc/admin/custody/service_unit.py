@@ -8,7 +8,7 @@ import time
 
 from svc.admin.checks.unit import SYSTEMCTL, UNIT, properties
 from svc.admin.custody.package import run
-from svc.cli import transport
+from svc.client import transport
 from svc.errors import HostRefused, SvcError
 
 SYSTEMD = "/run/systemd/system"

@@ -23,7 +23,7 @@ from svc.admin.custody import checking, package, recovery, recovery_sets, servic
 from svc.admin.custody.offline import require_closed
 from svc.admin.custody.target import alone, opened, size
 from svc.admin.custody.writing import SPARED_FOR_SERVICE, Source, source_of
-from svc.cli import output
+from svc.commandline import output
 from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.ids import now

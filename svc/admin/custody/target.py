@@ -261,6 +261,6 @@ def alone(path: str, what: str = "backup") -> Iterator[None]:
 
 def size(count: int) -> str:
     """A number of bytes for people: 1.4 GiB."""
-    from svc.cli import output
+    from svc.commandline import output
 
     return output.size(count, True)

@@ -13,8 +13,8 @@ from svc.admin.custody.checking import Check
 from svc.admin.custody.snapshots import HOST, SIDE, read_side
 from svc.admin.custody.target import Target
 from svc.admin.custody.writing import check_of
-from svc.cli import output
-from svc.cli.arguments import Arguments
+from svc.commandline import output
+from svc.commandline.arguments import Arguments
 from svc.db.owner import Owner, service_owner
 from svc.errors import FileRefused
 from svc.settings import Settings

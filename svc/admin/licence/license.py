@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from svc.admin.command import as_owner, print_json, require_owner, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def check(settings: Settings, content: bytes) -> dict[str, Any]:
 
 def read(path: str) -> bytes:
     """The content of a licence file, `-` for standard input; raises FileRefused, LicenseInvalid."""
-    from svc.cli.local_files import open_regular
+    from svc.commandline.local_files import open_regular
     from svc.domain.licence.documents import FILE_MAX
     from svc.errors import FileRefused, LicenseInvalid
 

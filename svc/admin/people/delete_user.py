@@ -11,8 +11,8 @@ import os
 
 from svc.admin.command import FOR_HELPER, as_owner, settings_of, sudo_command, wrap_db_errors
 from svc.admin.people.edit_user import LAST, last_administrator
-from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import YES, Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

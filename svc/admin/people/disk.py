@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.admin.command import as_owner, settings_of, sudo_command, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 from svc.errors import HostRefused, NotFound, Unreachable
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -113,7 +113,7 @@ def measure(settings: Settings, names: list[str]) -> None:
     from time import monotonic, sleep
 
     from svc.admin.actor import note
-    from svc.cli import transport
+    from svc.client import transport
 
     def request() -> None:
         from svc.db.connect import write

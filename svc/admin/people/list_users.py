@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.admin.command import as_owner, for_database, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

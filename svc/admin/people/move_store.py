@@ -13,8 +13,8 @@ from svc.admin.command import (
     sudo_command,
     wrap_db_errors,
 )
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.admin.command import as_owner, settings_of, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command
 
 ACTION = "admin.revoke_tokens"
 EXAMPLES = "sudo svc admin revoke-tokens demo"

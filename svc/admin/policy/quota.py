@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.admin.command import as_owner, for_database, settings_of, sudo_command, wrap_db_errors
-from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup, cores, size, whole
+from svc.commandline import output
+from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, cores, size, whole
 from svc_helper.wire.limits import SIZE_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import

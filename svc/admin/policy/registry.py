@@ -19,8 +19,8 @@ from svc.admin.command import (
     sudo_command,
     wrap_db_errors,
 )
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from svc.admin.custody.checking import sha256_of
 from svc.admin.update import fetching, releases
 from svc.admin.update.folder import require_room
 from svc.admin.update.releases import Package
-from svc.cli.local_files import open_regular
+from svc.commandline.local_files import open_regular
 from svc.db.owner import Owner, run_as
 from svc.errors import FileRefused, HostRefused, ReleaseInvalid, ReleaseUnavailable, SvcError
 

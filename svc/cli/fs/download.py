@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import local_files, output
-from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.fs import paths
+from svc.commandline import local_files, output
+from svc.commandline.arguments import Argument, Arguments, Command
 from svc.errors import SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from svc.cli.fetching import Fetched
-    from svc.cli.progress import TransferProgress
+    from svc.client.fetching import Fetched
+    from svc.commandline.progress import TransferProgress
 
 WRITTEN = (("FILE", "file", output.plain), ("SIZE", "size", output.size))
 ARCHIVED = (*WRITTEN, ("MEMBERS", "members", output.plain), ("SKIPPED", "skipped", output.plain))
@@ -65,8 +65,8 @@ def archive(args: Arguments) -> int:
 
 def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetched, str, TransferProgress]:
     """Fetch a file and write it; returns the answer, the local path and the progress."""
-    from svc.cli import fetching
-    from svc.cli.progress import TransferProgress
+    from svc.client import fetching
+    from svc.commandline.progress import TransferProgress
 
     out = _out(args.local_file, name)
     local = [args.local_file] if args.local_file else []

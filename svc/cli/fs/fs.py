@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import FORCE, YES_REMOVE, Argument, Arguments, Command, CommandGroup, Deferred, whole
-from svc.cli.client import ask, items, query, show_outcome, show_raw
 from svc.cli.fs import listing, paths
-from svc.cli.output import plain, size, when
+from svc.client.requests import ask, items, query, show_outcome, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import (
+    FORCE,
+    YES_REMOVE,
+    Argument,
+    Arguments,
+    Command,
+    CommandGroup,
+    Deferred,
+    whole,
+)
+from svc.commandline.output import plain, size, when
 from svc.errors import BadAnswer, Conflict, SvcError, UsageError
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output, transport
-from svc.cli.client import pages, query
+from svc.client import transport
+from svc.client.requests import pages, query
+from svc.commandline import output
 from svc.errors import BadAnswer, TooManyRequests
 from svc.limits import FILES_LISTED_MAX
 from svc_helper.wire import quick_json
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from svc.cli.arguments import Arguments
-    from svc.cli.output import Column
+    from svc.commandline.arguments import Arguments
+    from svc.commandline.output import Column
 
 LINE_MAX = 64 * 1024  # bytes; a name and its target have at most 9 KiB, all of it escaped
 

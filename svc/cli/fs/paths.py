@@ -6,8 +6,8 @@ restores the bytes), percent-encoded in a URL. The server validates it.
 
 from __future__ import annotations
 
-from svc.cli import client
-from svc.cli.output import shell_quote
+from svc.client import requests
+from svc.commandline.output import shell_quote
 from svc.errors import AlreadyThere, Conflict, SvcError, UsageError
 
 FORM = "<root>/<path>, such as work/notes.txt; svc fs roots lists the roots"
@@ -53,19 +53,19 @@ def name(location: str) -> str:
 def parts(location: str) -> tuple[str, str]:
     """The root, quoted for a URL, and the path below it, unquoted."""
     root, _, path = location.partition("/")
-    return client.quote(root), path
+    return requests.quote(root), path
 
 
 def url(location: str, verb: str, **more: object) -> str:
     """The URL path and query of a verb; parameters that are None or False are left out."""
     root, path = parts(location)
     set_ = {key: "true" if value is True else value for key, value in more.items() if value is not False}
-    return f"/api/fs/{root}/{verb}" + client.query(path=path, **set_)
+    return f"/api/fs/{root}/{verb}" + requests.query(path=path, **set_)
 
 
 def encoded(location: str) -> str:
     """The path below the root, percent-encoded for a request body."""
-    return client.quote(parts(location)[1]).replace("%2F", "/")
+    return requests.quote(parts(location)[1]).replace("%2F", "/")
 
 
 def command(verb: str, *arguments: str, force: bool = False, no_clobber: bool = False) -> str:

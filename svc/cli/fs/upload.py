@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import local_files, output
-from svc.cli.arguments import Argument, Arguments, Command
-from svc.cli.client import ask, checked, show_raw
 from svc.cli.fs import paths
+from svc.client.requests import ask, checked, show_raw
+from svc.commandline import local_files, output
+from svc.commandline.arguments import Argument, Arguments, Command
 from svc.errors import BadAnswer, Conflict, FileRefused, SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.progress import TransferProgress
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
+    from svc.commandline.progress import TransferProgress
 
 BYTES = "application/octet-stream"
 UNCHECKED_MAX = 64 * 1024 * 1024  # for larger files the server's limit is requested first
@@ -36,8 +36,8 @@ def upload(args: Arguments) -> int:
     """
     if args.force and args.no_clobber:
         raise UsageError("--force and --no-clobber exclude each other", hint="svc fs upload --help")
-    from svc.cli import sending
-    from svc.cli.progress import TransferProgress
+    from svc.client import sending
+    from svc.commandline.progress import TransferProgress
 
     local = args.local_file
     name = "" if local_files.is_inherited(local) else os.path.basename(local)

@@ -13,7 +13,7 @@ import pwd
 import stat
 from contextlib import contextmanager
 
-from svc.cli.output import shell_quote
+from svc.commandline.output import shell_quote
 from svc.errors import FileRefused
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
-from svc.cli.output import plain, shell_quote
+from svc.commandline import output
+from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
+from svc.commandline.output import plain, shell_quote
 from svc.errors import FileRefused, UsageError
 from svc_helper.wire.quick_json import dumps
 

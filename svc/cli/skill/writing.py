@@ -12,9 +12,9 @@ import os
 import stat
 from contextlib import contextmanager
 
-from svc.cli import output
-from svc.cli.local_files import ExitingOnSignals
 from svc.cli.skill.directories import ELSEWHERE, NEW_MODE, refusal, require_own
+from svc.commandline import output
+from svc.commandline.local_files import ExitingOnSignals
 from svc.errors import FileRefused
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from svc.cli.client import show_outcome
-from svc.cli.output import note, pick, plain, size, state, text, when
+from svc.client.requests import show_outcome
+from svc.commandline.output import note, pick, plain, size, state, text, when
 from svc.limits import ACCESS_HOST, PORT_KINDS
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from svc.cli.arguments import Arguments
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
+    from svc.commandline.arguments import Arguments
 
 
 def each(formatter: Callable[[Any, bool], str]) -> Callable[[Any, bool], str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import local_files, output
-from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
-from svc.cli.client import ask, checked, query, quote, show_list
 from svc.cli.template.columns import show_change
+from svc.client.requests import ask, checked, query, quote, show_list
+from svc.commandline import local_files, output
+from svc.commandline.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
 from svc.errors import FileRefused, UsageError
 from svc.limits import BUNDLE_MEMBER_MAX
 
@@ -69,7 +69,7 @@ def _url(args: Arguments, path: str, **more: object) -> str:
 
 
 def _get(args: Arguments) -> int:
-    from svc.cli import fetching
+    from svc.client import fetching
 
     path, out = args.get, args.out
     command = f"svc template context {args.template} --get {output.shell_quote(path)} --out"
@@ -95,7 +95,7 @@ def _get(args: Arguments) -> int:
 
 
 def _set(args: Arguments) -> int:
-    from svc.cli import sending
+    from svc.client import sending
 
     executable = None
     file, size = local_files.open_to_send(args.file)
@@ -114,9 +114,9 @@ def _set(args: Arguments) -> int:
 
 
 def _replace(args: Arguments) -> int:
-    from svc.cli import sending
     from svc.cli.template.ignore_rules import IgnoreRules
     from svc.cli.template.trees import Packed
+    from svc.client import sending
 
     packed = Packed()
     if os.path.isdir(args.replace):

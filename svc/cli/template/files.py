@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.cli import local_files, output, waiting
-from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
-from svc.cli.client import ask, checked, quote, show_outcome
+from svc.cli import waiting
+from svc.client.requests import ask, checked, quote, show_outcome
+from svc.commandline import local_files, output
+from svc.commandline.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
 from svc.errors import FileRefused
 from svc.limits import BUNDLE_MAX
 
@@ -27,7 +28,7 @@ def export(args: Arguments) -> int:
     --force and only when the bundle is complete; in a directory the file is
     TEMPLATE.tar. With - the bundle is written to standard output.
     """
-    from svc.cli import fetching
+    from svc.client import fetching
 
     command = f"svc template export {args.template} --out"
     out = args.out
@@ -59,8 +60,8 @@ def import_(args: Arguments) -> int:
     built first, unless --build-later is set. If the name is taken, a number is added.
     With - the bundle is read from standard input. --json prints the imported template.
     """
-    from svc.cli import sending
     from svc.cli.template.columns import COLUMNS, note_findings
+    from svc.client import sending
 
     file, size = open_bundle(args.file)
     with file:

@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 
-from svc.cli import output
+from svc.commandline import output
 from svc.errors import FileRefused
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -11,10 +11,10 @@ import json
 import os
 import re
 
-from svc.cli import output
-from svc.cli.client import read_document, read_file
 from svc.cli.template.ignore_rules import IgnoreRules
 from svc.cli.template.trees import Packed
+from svc.client.requests import read_document, read_file
+from svc.commandline import output
 from svc.errors import FileRefused, UsageError
 from svc.limits import BUNDLE_MANIFEST_MAX
 from svc_helper.wire import strict_json
@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
 MANIFEST, DOCKERFILE, CONTEXT = "manifest.json", "Dockerfile", "context"
 DOCKERFILES = ("Containerfile", DOCKERFILE)  # the first that exists, as `podman build`

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import TEMPLATE, Argument, Arguments, Command, whole
-from svc.cli.client import ask, query, quote, show_list, show_raw
-from svc.cli.output import plain, text, when
+from svc.client.requests import ask, query, quote, show_list, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import TEMPLATE, Argument, Arguments, Command, whole
+from svc.commandline.output import plain, text, when
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import

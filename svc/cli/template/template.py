@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from svc.cli import existing, output, transport
-from svc.cli.arguments import (
+from svc.cli import existing
+from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
+from svc.client import transport
+from svc.client.requests import (
+    ask,
+    checked,
+    quote,
+    read_document,
+    read_file,
+    show_ended,
+    show_list,
+    show_outcome,
+    show_raw,
+)
+from svc.commandline import output
+from svc.commandline.arguments import (
     TEMPLATE,
     YES_REMOVE,
     Argument,
@@ -15,18 +29,6 @@ from svc.cli.arguments import (
     user,
     whole,
 )
-from svc.cli.client import (
-    ask,
-    checked,
-    quote,
-    read_document,
-    read_file,
-    show_ended,
-    show_list,
-    show_outcome,
-    show_raw,
-)
-from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
 from svc.errors import BadAnswer, FileRefused, PreconditionFailed, UsageError
 from svc_helper.wire import quick_json
 
@@ -34,7 +36,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
 
 DESCRIPTION = """\
 What workspaces are made from.
@@ -143,7 +145,7 @@ def create(args: Arguments) -> int:
         return show_change(args, checked(args, answer), created)
     if args.if_not_exists:
         raise UsageError("--if-not-exists compares with --file only", hint="svc template create --help")
-    from svc.cli import sending
+    from svc.client import sending
 
     file, size = _archive(args)
     with file:

@@ -13,8 +13,8 @@ import tarfile
 import tempfile
 from collections import Counter
 
-from svc.cli import local_files, output
 from svc.cli.template.ignore_rules import IgnoreRules
+from svc.commandline import local_files, output
 from svc.errors import FileRefused
 from svc.limits import BUNDLE_COMPONENT_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX, BUNDLE_PATH_MAX
 

@@ -5,17 +5,17 @@ Below the tables of `svc ws launchers`, after `svc ws get` and after a start, on
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.client import ask, items
-from svc.cli.output import pick, text
 from svc.cli.ws.columns import path_of
+from svc.client.requests import ask, items
+from svc.commandline import output
+from svc.commandline.output import pick, text
 from svc.errors import SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
 
 def show_for(args: Arguments, record: Any) -> None:

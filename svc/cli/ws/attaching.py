@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from svc.cli import transport
-from svc.cli.client import query
+from svc.client import transport
+from svc.client.requests import query
 from svc_helper.wire import quick_json
 
 PROTOCOL = "svc-terminal.1"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
-from svc.cli.client import ask, show_raw
-from svc.cli.output import pick, plain, size, state, text, when
+from svc.client.requests import ask, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
+from svc.commandline.output import pick, plain, size, state, text, when
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from svc.cli.client import quote
-from svc.cli.output import note, pick, plain, state, when
+from svc.client.requests import quote
+from svc.commandline.output import note, pick, plain, state, when
 from svc.errors import NotFound
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
 NO_NETWORK = "none"  # as the options say it
 COLUMNS = (

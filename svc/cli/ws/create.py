@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from svc.cli import existing, output, transport
-from svc.cli.arguments import (
+from svc.cli import existing
+from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits
+from svc.client import transport
+from svc.client.requests import ask, checked, note_warnings, quote, show_outcome
+from svc.commandline import output
+from svc.commandline.arguments import (
     QUIET,
     Argument,
     Arguments,
@@ -15,9 +19,7 @@ from svc.cli.arguments import (
     variable,
     whole,
 )
-from svc.cli.client import ask, checked, note_warnings, quote, show_outcome
-from svc.cli.output import pick
-from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits
+from svc.commandline.output import pick
 from svc.limits import COPY_MOST_S, PORT_KINDS
 from svc_helper.wire import quick_json
 

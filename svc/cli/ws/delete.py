@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from svc.cli import output, transport
-from svc.cli.arguments import OWNER, WORKSPACES, YES_REMOVE, Arguments, Command
-from svc.cli.client import ask_when_free, for_each, query, show_ended
-from svc.cli.output import pick, text
 from svc.cli.ws.columns import as_hint, path_of
+from svc.client import transport
+from svc.client.requests import ask_when_free, for_each, query, show_ended
+from svc.commandline import output
+from svc.commandline.arguments import OWNER, WORKSPACES, YES_REMOVE, Arguments, Command
+from svc.commandline.output import pick, text
 from svc.errors import NotFound, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import Arguments
-from svc.cli.client import show_record
-from svc.cli.output import pick, plain, size, text
 from svc.cli.template.columns import each
+from svc.client.requests import show_record
+from svc.commandline import output
+from svc.commandline.arguments import Arguments
+from svc.commandline.output import pick, plain, size, text
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
 
 
 def _gpu(gpu: object, human: bool) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, whole
-from svc.cli.client import ask, show_raw
 from svc.cli.ws.columns import path
+from svc.client.requests import ask, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, whole
 from svc.errors import BadAnswer, InvalidRequest, UsageError
 from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
 from svc_helper.wire import quick_json

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from svc.cli.output import pick, plain, size, state, text, when
 from svc.cli.template.columns import each, idle, launcher_notes, mounts
 from svc.cli.ws.columns import COLUMNS
+from svc.commandline.output import pick, plain, size, state, text, when
 from svc.limits import ACCESS_HOST
 
 

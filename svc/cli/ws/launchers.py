@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
-from svc.cli.client import ask, items, quote, show_items, show_outcome
-from svc.cli.output import plain, state, text, url, when
 from svc.cli.ws.columns import path
+from svc.client.requests import ask, items, quote, show_items, show_outcome
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
+from svc.commandline.output import plain, state, text, url, when
 
 LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
 COLUMNS = (

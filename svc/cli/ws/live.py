@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
-from svc.cli import output
-from svc.cli.client import ask, items, pages, show_raw
-from svc.cli.output import pick, plain, size, text
+from svc.client.requests import ask, items, pages, show_raw
+from svc.commandline import output
+from svc.commandline.output import pick, plain, size, text
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
 
 PATH = "/api/usage/workspaces"
 AGAIN_S = 2.2  # until the service measures again: the use of a CPU needs two measurements

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output, transport
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
-from svc.cli.client import ask, query, quote, show_raw
 from svc.cli.ws.columns import path
+from svc.client import transport
+from svc.client.requests import ask, query, quote, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
 from svc.errors import BadAnswer, Unreachable
 from svc_helper.wire import quick_json
 
@@ -15,7 +16,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from svc.cli.streams import Event
+    from svc.client.streams import Event
 
 EXAMPLES = """\
 svc ws logs demo
@@ -147,7 +148,7 @@ def events(args: Arguments) -> Iterator[Event]:
     """What is written, to the end; a stream that was interrupted is gone on with after its last event."""
     import time
 
-    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+    from svc.client import streams  # imports an HTTP library, which short requests do not need
 
     what = {"tail": args.tail, "launcher": args.launcher, "timestamps": _times(args)}
     after, until = "", 0.0  # what has sent no id is not tried again

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Arguments, Command
-from svc.cli.client import ask, show_raw
-from svc.cli.output import pick, plain, size
 from svc.cli.ws.columns import path
+from svc.client.requests import ask, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Arguments, Command
+from svc.commandline.output import pick, plain, size
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

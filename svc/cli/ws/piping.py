@@ -6,8 +6,8 @@ import os
 import select
 import sys
 
-from svc.cli import transport
-from svc.cli.websocket import WebSocket, read_json
+from svc.client import transport
+from svc.client.websocket import WebSocket, read_json
 from svc.errors import BadAnswer, FileRefused, Unreachable
 from svc.websocket import BINARY, RESTART, Broken
 

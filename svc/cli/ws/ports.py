@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, port_name, whole
-from svc.cli.client import ask, items, quote, show_ended, show_items, show_raw
-from svc.cli.output import plain, state, url
 from svc.cli.ws.columns import path
+from svc.client.requests import ask, items, quote, show_ended, show_items, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, port_name, whole
+from svc.commandline.output import plain, state, url
 from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
 
 PORT_MAX = 65535

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from svc.cli.arguments import Argument, Arguments, Command, reference
-from svc.cli.client import ask, show_record
-from svc.cli.output import details, on_terminal, pick, plain, size, text
+from svc.client.requests import ask, show_record
+from svc.commandline.arguments import Argument, Arguments, Command, reference
+from svc.commandline.output import details, on_terminal, pick, plain, size, text
 from svc.limits import GPU_USE_CASES
 
 EXAMPLES = """\

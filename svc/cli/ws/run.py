@@ -10,15 +10,17 @@ import os
 import signal
 from contextlib import contextmanager
 
-from svc.cli import output, transport, waiting
-from svc.cli.arguments import QUIET, Argument, Arguments, Command
-from svc.cli.client import ask, ask_when_free, checked, quote, show_raw
-from svc.cli.output import pick, text
+from svc.cli import waiting
 from svc.cli.ws import create, piping
 from svc.cli.ws import exec as exec_command
 from svc.cli.ws import logs as log_output
 from svc.cli.ws.columns import note_limits, path_of
 from svc.cli.ws.wait import ENDED, TimedOut, Waiting
+from svc.client import transport
+from svc.client.requests import ask, ask_when_free, checked, quote, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import QUIET, Argument, Arguments, Command
+from svc.commandline.output import pick, text
 from svc.engine_errors import CommandNotExecutable, CommandNotFound, MemoryTooSmall
 from svc.errors import BadAnswer, ExitedAtOnce, NotFound, SvcError, Unreachable, UsageError
 from svc.limits import EXEC_TIMEOUT_MAX_S

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference
-from svc.cli.client import ask, items, quote, show_ended, show_raw
-from svc.cli.output import plain, state, when
 from svc.cli.ws import attaching
 from svc.cli.ws.columns import path
 from svc.cli.ws.detaching import DEFAULT, keys
+from svc.client.requests import ask, items, quote, show_ended, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, reference
+from svc.commandline.output import plain, state, when
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import WORKSPACE, YES, Argument, Arguments, Command
-from svc.cli.client import ask, show_outcome, show_raw
-from svc.cli.output import pick, text
 from svc.cli.ws.columns import COLUMNS, note_limits, path
+from svc.client.requests import ask, show_outcome, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, YES, Argument, Arguments, Command
+from svc.commandline.output import pick, text
 from svc.limits import COPY_MOST_S
 from svc_helper.wire import quick_json
 

@@ -10,12 +10,12 @@ import os
 import select
 import time
 
-from svc.cli import transport
-from svc.cli.output import visible
-from svc.cli.websocket import WebSocket, read_json
 from svc.cli.ws import tty
 from svc.cli.ws.attaching import attach, size
 from svc.cli.ws.detaching import Detector
+from svc.client import transport
+from svc.client.websocket import WebSocket, read_json
+from svc.commandline.output import visible
 from svc.errors import BadAnswer, SvcError, Unreachable
 from svc.websocket import BINARY, Broken
 

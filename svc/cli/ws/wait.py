@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from svc.cli import output, transport
-from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
-from svc.cli.client import checked, items, show_outcome, show_raw
-from svc.cli.output import pick, text
 from svc.cli.ws.columns import COLUMNS, path_of
+from svc.client import transport
+from svc.client.requests import checked, items, show_outcome, show_raw
+from svc.commandline import output
+from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
+from svc.commandline.output import pick, text
 from svc.errors import NotFound, SvcError, WorkspaceNotRunning
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from svc.cli import output
-from svc.cli.arguments import (
+from svc.cli.ws.columns import COLUMNS, NO_NETWORK, OWNER_COLUMN, as_hint, note_limits, path, path_of
+from svc.client.requests import (
+    ask,
+    for_each,
+    note_warnings,
+    pages,
+    query,
+    read_document,
+    show_list,
+    show_outcome,
+    show_raw,
+)
+from svc.commandline import output
+from svc.commandline.arguments import (
     NEW_NAME,
     OWNER,
     WORKSPACE,
@@ -16,24 +28,12 @@ from svc.cli.arguments import (
     new_name,
     whole,
 )
-from svc.cli.client import (
-    ask,
-    for_each,
-    note_warnings,
-    pages,
-    query,
-    read_document,
-    show_list,
-    show_outcome,
-    show_raw,
-)
-from svc.cli.ws.columns import COLUMNS, NO_NETWORK, OWNER_COLUMN, as_hint, note_limits, path, path_of
 from svc.errors import NotFound, UsageError
 from svc.limits import COPY_MOST_S, IDLE_EXTEND_HOURS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
 
 DESCRIPTION = """\
 Workspaces: create, start, stop, run commands in them.

@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from svc.cli import arguments
+from svc.commandline import arguments
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp.exe"
 LINE = (

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from svc.admin import command
-from svc.cli.arguments import Arguments
+from svc.commandline.arguments import Arguments
 from svc.db.connect import database as db
 from svc.errors import DatabaseRefused
 

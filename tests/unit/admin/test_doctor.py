@@ -74,7 +74,7 @@ def test_a_check_that_cannot_look_is_a_finding_and_the_others_go_on(svc: Any, ch
 
 def test_a_person_gets_the_remedy_whole(svc: Any, checks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     checks(sound, broken)
-    monkeypatch.setattr("svc.cli.output.on_terminal", lambda: True)
+    monkeypatch.setattr("svc.commandline.output.on_terminal", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     lines = svc("doctor")[1].splitlines()
     assert lines[0].split() == ["ok", "sound", "all", "is", "well"]

@@ -50,7 +50,7 @@ def test_on_a_terminal_it_says_more_beside_it(
     svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     created = created_beside(database)
-    monkeypatch.setattr("svc.cli.output.on_terminal", lambda: True)
+    monkeypatch.setattr("svc.commandline.output.on_terminal", lambda: True)
     code, out, err = svc("tls-fingerprint")
     assert (code, out) == (0, certificates.inspect(created).fingerprint + "\n")
     assert "names: svc.example, 192.0.2.7\n" in err

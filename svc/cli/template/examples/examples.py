@@ -10,9 +10,9 @@ import json
 import os
 import re
 
-from svc.cli import output
-from svc.cli.arguments import Arguments, Command
 from svc.cli.template import projects
+from svc.commandline import output
+from svc.commandline.arguments import Arguments, Command
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -12,7 +12,7 @@ from unit.admin.conftest import Svc
 from unit.admin.custody.packages import PROGRAMS, Place, sets
 from unit.admin.custody.rows import ask, change, user
 
-from svc.cli import output
+from svc.commandline import output
 from svc.db import migrate, notes, switching
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)

@@ -42,7 +42,7 @@ def test_in_a_pipe(svc: Any, two: str) -> None:
 
 
 def test_on_a_terminal_with_the_sums(svc: Any, two: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.cli.output.on_terminal", lambda: True)
+    monkeypatch.setattr("svc.commandline.output.on_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     out = svc("disk")[1]
     assert "5.0 GiB" in out.splitlines()[1]
@@ -72,7 +72,7 @@ def test_the_service_measures(svc: Any, two: str, monkeypatch: pytest.MonkeyPatc
     assert code == 1
     assert "the service measures, and it is not running" in err
     asked: list[str] = []
-    monkeypatch.setattr("svc.cli.transport.request", lambda *_parts, **_options: asked.append("version"))
+    monkeypatch.setattr("svc.client.transport.request", lambda *_parts, **_options: asked.append("version"))
     waiting = iter([2, 2, 1, 0])
     monkeypatch.setattr(disk, "count_waiting", lambda: next(waiting))
     monkeypatch.setattr(disk, "as_owner", in_this_process(two))
@@ -97,6 +97,6 @@ def in_this_process(path: str) -> Any:
 
 
 def test_one_that_does_not_exist(svc: Any, two: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.cli.transport.request", lambda *_parts, **_options: None)
+    monkeypatch.setattr("svc.client.transport.request", lambda *_parts, **_options: None)
     code, _, err = svc("disk", "--measure", "nobody-here")
     assert (code, "nobody-here" in err) == (1, True)

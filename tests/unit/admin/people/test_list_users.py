@@ -79,7 +79,7 @@ def test_a_state_is_never_cut_for_a_display_name(
     svc: Any, three: str, columns: int, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr("svc.cli.output.terminal_columns", lambda _: columns)
+    monkeypatch.setattr("svc.commandline.output.terminal_columns", lambda _: columns)
     _, out, _ = svc("list-users")
     assert out.splitlines()[1].endswith(printed)
     assert columns == 20 or "  PROVISIONING_CLEANUP_REQUIRED  " in out

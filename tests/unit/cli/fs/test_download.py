@@ -12,7 +12,7 @@ import pytest
 from fake_service import Service, Stream, Svc
 
 from svc.__main__ import main
-from svc.cli import local_files
+from svc.commandline import local_files
 
 GET = "GET /api/fs/work/download?path=in%2Fa.txt"
 ARCHIVE = "GET /api/fs/work/archive?path=in"

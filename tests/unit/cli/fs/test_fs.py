@@ -12,9 +12,9 @@ import pytest
 from fake_service import Service, Stream, Svc
 
 from svc.__main__ import main
-from svc.cli import output
 from svc.cli.fs import listing
 from svc.cli.fs.fs import PIPED
+from svc.commandline import output
 from svc.limits import FILE_READ_MAX
 
 LIST = "GET /api/fs/work/list?limit=1000&path="  # in a pipe

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
-from svc.cli import sending
 from svc.cli.fs import upload as fs_upload
+from svc.client import sending
 
 NEW = "PUT /api/fs/work/file?path=in%2Fa.txt"  # refused where a file is
 PUT = f"{NEW}&force=true"

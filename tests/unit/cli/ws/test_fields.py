@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from svc.cli import output
 from svc.cli.ws.fields import FIELDS
+from svc.commandline import output
 
 RECORD: dict[str, Any] = {
     "name": "demo",

@@ -211,7 +211,7 @@ def test_a_reader_that_has_enough(service: Service, svc: Svc, monkeypatch: pytes
     def closed(*_: Any) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("svc.cli.output.Captured.write", closed)
+    monkeypatch.setattr("svc.commandline.output.Captured.write", closed)
     assert svc("ws", "logs", "demo", "--follow").code == 141
 
 
@@ -226,7 +226,7 @@ def test_ctrl_c_ends_it_quietly(service: Service, svc: Svc, monkeypatch: pytest.
         raise KeyboardInterrupt
 
     service.raw(STREAM, hold)
-    monkeypatch.setattr("svc.cli.output.Captured.write", interrupted)
+    monkeypatch.setattr("svc.commandline.output.Captured.write", interrupted)
     done = svc("ws", "logs", "demo", "--follow")
     assert (done.code, done.err) == (130, "")
     service.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
-from svc.cli import transport
+from svc.client import transport
 from svc.limits import COPY_MOST_S
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc import websocket
-from svc.cli import transport
+from svc.client import transport
 from svc.websocket import CLOSE, PING, PONG, Broken, Receiver
 from svc_helper.wire import quick_json
 

@@ -1,4 +1,4 @@
-"""Declarations of commands and their arguments; parsed here when plain, else by argparse (svc.cli.parser).
+"""Declarations of commands and their arguments; parsed here when plain, else by argparse (parser.py).
 
 `parse` reads well-formed command lines without argparse, whose import takes
 longer than a whole `svc ws list`. It returns None for everything else (a

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svc.__main__ import COMMANDS, build_parser, declaration
-from svc.cli import arguments
-from svc.cli.arguments import Arguments, Command, CommandGroup, Deferred, parse
+from svc.commandline import arguments
+from svc.commandline.arguments import Arguments, Command, CommandGroup, Deferred, parse
 from svc.errors import UsageError
 
 CLIENT = [name for name in COMMANDS if name not in ("server", "admin")]

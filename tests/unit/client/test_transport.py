@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_service import Service
 
-from svc.cli import transport
+from svc.client import transport
 from svc.errors import AccountMissing, BadAnswer, NotFound, SvcError, Unreachable
 from svc.limits import ANSWER_MAX
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc import websocket
-from svc.cli.websocket import WebSocket
+from svc.client.websocket import WebSocket
 
 BIG = bytes(64 << 10)
 

@@ -10,7 +10,7 @@ import pytest
 from fake_service import Svc
 
 from svc.__main__ import build_parser
-from svc.cli.parser import Parser
+from svc.commandline.parser import Parser
 from svc.errors import UsageError
 
 

@@ -1,11 +1,11 @@
-"""Fetch a file over the host-local socket: the counterpart of svc.cli.sending.
+"""Fetch a file over the host-local socket: the counterpart of svc.client.sending.
 
 No HTTP library is used: its import takes longer than the download of a small file.
 """
 
 from __future__ import annotations
 
-from svc.cli import transport
+from svc.client import transport
 from svc.errors import BadAnswer, Unreachable
 from svc.limits import ANSWER_WAIT_S
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TextIO
 
-    from svc.cli.arguments import Arguments
+    from svc.commandline.arguments import Arguments
     from svc.errors import SvcError
 
     Show = Callable[[Any, bool], str]

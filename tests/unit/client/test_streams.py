@@ -7,7 +7,7 @@ import os
 import pytest
 from fake_service import Service
 
-from svc.cli import streams
+from svc.client import streams
 from svc.errors import BadAnswer, Unreachable
 
 PATH = "/api/events"

@@ -1,12 +1,12 @@
-"""argparse as svc uses it, and parsers made from the declarations of svc.cli.arguments."""
+"""argparse as svc uses it, and parsers made from the declarations of svc.commandline.arguments."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from svc.cli.arguments import Argument, Command, CommandGroup, Deferred
-from svc.cli.suggestions import unknown_command
+from svc.commandline.arguments import Argument, Command, CommandGroup, Deferred
+from svc.commandline.suggestions import unknown_command
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 
-from svc.cli import output
+from svc.commandline import output
 from svc.errors import FileRefused, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.cli.output import shell_quote
+from svc.commandline.output import shell_quote
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import

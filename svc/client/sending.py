@@ -1,7 +1,7 @@
 """Send a file, or a stream of unknown length, over the host-local socket.
 
 No HTTP library is used: its import takes longer than the upload of a small file. A file goes
-from the disk to the socket by sendfile(2); svc.cli.transport reads the answer.
+from the disk to the socket by sendfile(2); svc.client.transport reads the answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import _socket
 import errno
 import os
 
-from svc.cli import transport
+from svc.client import transport
 from svc.errors import BadAnswer, FileRefused, Unreachable
 from svc.limits import ANSWER_WAIT_S, FILE_SOCKET
 from svc.settings import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from svc.cli.transport import Answer
+    from svc.client.transport import Answer
 
 TAR, BYTES = "application/x-tar", "application/octet-stream"
 PART = 256 * 1024

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.cli import output, transport
+from svc.client import transport
+from svc.commandline import output
 from svc.errors import BadAnswer, FileRefused, OperationInProgress, SvcError, Unreachable
 from svc.limits import ANSWER_WAIT_S, DOCUMENT_BODY_MAX, LIST_LIMIT_MAX
 from svc_helper.wire import quick_json
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from svc.cli.arguments import Arguments
-    from svc.cli.output import Column
+    from svc.commandline.arguments import Arguments
+    from svc.commandline.output import Column
 
 FREE_WAIT_S, FREE_RETRY_S = 60, 0.5  # for the end of another request, as long as a start may last
 BODY = "the body "  # begins the message about a request's JSON
@@ -207,7 +208,7 @@ def read_file(path: str, most: int = DOCUMENT_BODY_MAX) -> bytes:
             with open(path, "rb") as file:
                 content = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        from svc.cli.local_files import unreadable
+        from svc.commandline.local_files import unreadable
 
         raise unreadable(path, error) from None
     if len(content) > most:

@@ -1,8 +1,8 @@
 """Event streams over the host-local socket, by requests-unixsocket.
 
-Imported only by commands that need it; short requests use svc.cli.transport,
-whose checks of the socket apply here too, and files svc.cli.fetching and
-svc.cli.sending. Proxies and redirects are ignored.
+Imported only by commands that need it; short requests use svc.client.transport,
+whose checks of the socket apply here too, and files svc.client.fetching and
+svc.client.sending. Proxies and redirects are ignored.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import requests
 import requests_unixsocket.adapters as unix
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from svc.cli import transport
-from svc.cli.transport import Answer
+from svc.client import transport
+from svc.client.transport import Answer
 from svc.errors import BadAnswer, SvcError, Unreachable
 from svc.limits import ANSWER_MAX
 from svc.settings import Settings
@@ -30,7 +30,7 @@ BROKEN = (requests.RequestException, HTTPError, OSError)  # raised by the librar
 
 
 class _Connection(unix.UnixHTTPConnection):
-    """A connection to the service's socket, with the checks of svc.cli.transport."""
+    """A connection to the service's socket, with the checks of svc.client.transport."""
 
     blocksize = PART
 

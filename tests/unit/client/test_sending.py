@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fake_service import Service
 
-from svc.cli import sending
+from svc.client import sending
 from svc.errors import BadAnswer, FileRefused, NotFound, Unreachable
 from svc.limits import ANSWER_MAX
 

@@ -8,8 +8,8 @@ import pytest
 from fake_service import Service, Svc
 
 from svc.__main__ import COMMANDS, build_parser, declaration
-from svc.cli import suggestions
-from svc.cli.arguments import CommandGroup
+from svc.commandline import suggestions
+from svc.commandline.arguments import CommandGroup
 
 WS, FS = "/api/workspaces/demo", "/api/fs/work/file?path=a"
 

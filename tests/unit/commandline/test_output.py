@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from fake_service import Stream
 
-from svc.cli import output
+from svc.commandline import output
 from svc.errors import Aborted, ValidationFailed
 
 COLUMNS = (
@@ -258,7 +258,7 @@ def test_an_interrupted_confirmation_is_an_aborted_one(
 # Ctrl-C within a tenth of a millisecond of the question, round after round; prints how many were not heard.
 EAGER = """
 import os, pty, random, select, signal, sys, time
-from svc.cli import output
+from svc.commandline import output
 from svc.errors import Aborted
 
 unheard = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_service import Stream
 
-from svc.cli import local_files
+from svc.commandline import local_files
 from svc.errors import BadAnswer, FileRefused
 
 FORCED = "svc fs download work/a a --force"

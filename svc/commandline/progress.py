@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from svc.cli import output
+from svc.commandline import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_service import Service
 
-from svc.cli import fetching, transport
+from svc.client import fetching, transport
 from svc.errors import BadAnswer, SvcError, Unreachable
 from svc.limits import ANSWER_MAX
 

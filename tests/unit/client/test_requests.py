@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fake_service import Service
 
-from svc.cli import client
-from svc.cli.arguments import Arguments
+from svc.client import requests
+from svc.commandline.arguments import Arguments
 from svc.errors import BadAnswer, FileRefused, NotFound
 
 
@@ -22,16 +22,16 @@ def args() -> Arguments:
 def test_an_answer_is_given_and_a_refusal_raised(service: Service, args: Arguments) -> None:
     service.answer("POST /api/x", {"a": 1})
     service.refuse("GET /api/x", 404, "not_found", "gone")
-    assert client.ask(args, "POST", "/api/x", {"name": "ü"}).json() == {"a": 1}
+    assert requests.ask(args, "POST", "/api/x", {"name": "ü"}).json() == {"a": 1}
     assert service.last.body == b'{"name": "\\u00fc"}'
     with pytest.raises(NotFound, match="gone"):
-        client.ask(args, "GET", "/api/x")
+        requests.ask(args, "GET", "/api/x")
 
 
 def test_the_items_of_a_page() -> None:
-    assert client.items({"items": [1, 2]}) == [1, 2]
+    assert requests.items({"items": [1, 2]}) == [1, 2]
     with pytest.raises(BadAnswer):
-        client.items({"items": {}})
+        requests.items({"items": {}})
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_the_items_of_a_page() -> None:
     ],
 )
 def test_quote(text: str, quoted: str) -> None:
-    assert client.quote(text) == quoted
+    assert requests.quote(text) == quoted
 
 
 def test_query() -> None:
-    assert client.query(a=None) == ""
-    assert client.query(limit=5, owner=None, q="a&b") == "?limit=5&q=a%26b"
+    assert requests.query(a=None) == ""
+    assert requests.query(limit=5, owner=None, q="a&b") == "?limit=5&q=a%26b"
 
 
 def test_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xff")
-    assert client.read_file(f"{tmp_path}/a") == b"\xff"
+    assert requests.read_file(f"{tmp_path}/a") == b"\xff"
     for path in (f"{tmp_path}/b", f"{tmp_path}", "a\0b", ""):
         with pytest.raises(FileRefused, match="cannot read"):
-            client.read_file(path)
+            requests.read_file(path)

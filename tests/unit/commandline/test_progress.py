@@ -7,8 +7,8 @@ import sys
 import pytest
 from fake_service import Stream
 
-from svc.cli import progress
-from svc.cli.progress import TransferProgress
+from svc.commandline import progress
+from svc.commandline.progress import TransferProgress
 
 MIB = 1024 * 1024
 

@@ -1,0 +1,5 @@
+"""The command line in this process, as the commands have it."""
+
+from __future__ import annotations
+
+from unit.cli.conftest import plain_settings, service, svc  # noqa: F401  (fixtures)
