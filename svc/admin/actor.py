@@ -6,8 +6,8 @@ import os
 import secrets
 from typing import Any
 
-from svc.db.owner import Owner
 from svc.domain import audit
+from svc.host.owner import Owner
 
 OPERATOR = Owner(os.getuid(), os.getgid()).name  # at import, before the process becomes the database's owner
 REQUEST_ID = "admin-" + secrets.token_hex(8)  # the same for all rows of one command

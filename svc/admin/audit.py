@@ -151,8 +151,8 @@ def _require_intact(settings: Settings) -> None:
     from svc.admin.checks.audit import audit_chain
     from svc.admin.findings import Host
     from svc.db.location import database_path
-    from svc.db.owner import owner_of
     from svc.errors import DatabaseRefused
+    from svc.host.owner import owner_of
 
     database = database_path(settings)
     for finding in audit_chain(Host(settings, database, owner_of(database))):

@@ -73,8 +73,8 @@ def settings_of(args: Arguments, needs: Iterable[str] = ("SVC_DB",), *, silent: 
 
 def require_owner(database: str) -> None:
     """Raise DatabaseRefused unless the caller is root or the database's owner."""
-    from svc.db.owner import owner_of
     from svc.errors import DatabaseRefused
+    from svc.host.owner import owner_of
 
     try:
         owner = owner_of(database)
@@ -118,11 +118,11 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
     The administrator's commands may use the reserve of a full disk.
     """
     from svc.admin.actor import OPERATOR  # read before the process becomes the database's owner
+    from svc.db import acting
     from svc.db.connect import close_database, open_database
-    from svc.db.eventlog import acting
     from svc.db.location import database_path
-    from svc.db.owner import RUN_S, owner_of, run_as
     from svc.db.reserve import entitled
+    from svc.host.owner import RUN_S, owner_of, run_as
 
     database = database_path(settings)
     require_owner(database)
@@ -142,8 +142,8 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
 
 
 def _require_no_restore(settings: Settings, database: str) -> None:
-    from svc.db.restoring import require_none
     from svc.errors import SettingInvalid
+    from svc.host.restoring import require_none
 
     try:
         state_dir = settings.state_dir

@@ -89,10 +89,10 @@ def repaired(args: Arguments) -> Iterator[Finding]:
     from svc.admin import own_files
     from svc.admin.findings import fail
     from svc.admin.repair import repair
-    from svc.db.accounts import APP, creation
     from svc.db.location import absolute_path
-    from svc.db.owner import service_owner
     from svc.errors import SettingInvalid
+    from svc.host.accounts import APP, creation
+    from svc.host.owner import service_owner
 
     is_root = os.geteuid() == 0
     if is_root:
@@ -120,7 +120,7 @@ def host_of(settings: Settings) -> Host:
     from svc.admin.checks.service import server_of
     from svc.admin.findings import Host, linux_account, read_enrolled
     from svc.db.location import database_path
-    from svc.db.owner import Owner, owner_of
+    from svc.host.owner import Owner, owner_of
 
     host = Host(settings, "", Owner(os.geteuid(), os.getegid()))
     if settings.is_valid("SVC_DB"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.limits import USER_NAME
 from svc.settings import Settings
 

@@ -44,9 +44,9 @@ def migrate(args: Arguments) -> int:
     decrypt become unset, and all sessions end; asks, or needs --yes.
     """
     from svc.db.location import database_path, refuse_foreign_directory
-    from svc.db.owner import owner_of, run_as
-    from svc.db.restoring import require_none
-    from svc.db.trial import read_file
+    from svc.domain.licence.trial import read_file
+    from svc.host.owner import owner_of, run_as
+    from svc.host.restoring import require_none
 
     settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE", "SVC_STATE_DIR", "SVC_RECOVERY_DIR"))
     path = database_path(settings)
@@ -79,9 +79,9 @@ def migrate(args: Arguments) -> int:
 
 def _require_place_of_service(path: str) -> None:
     """As root, refuse to create a database where the server's user could not use it."""
-    from svc.db.accounts import HOME
-    from svc.db.owner import admin_command, run_as, service_owner
     from svc.errors import DatabaseRefused
+    from svc.host.accounts import HOME
+    from svc.host.owner import admin_command, run_as, service_owner
 
     service = service_owner()
     if os.geteuid() != 0 or not service:
@@ -113,8 +113,8 @@ def _is_way_of_root(directory: str) -> bool:
 
 def _keep_before(settings: Settings, path: str) -> None:
     """Keep a database with pending migrations as a recovery set; a switch has kept it already."""
-    from svc.db.owner import owner_of, run_as
-    from svc.db.switching import IN_SWITCH
+    from svc.host.owner import owner_of, run_as
+    from svc.host.switching import IN_SWITCH
 
     if os.environ.get(IN_SWITCH) or run_as(owner_of(path), partial(_pending, path)) is not True:
         return
@@ -159,8 +159,8 @@ def _confirm_new_secret(args: Arguments, settings: Settings, path: str) -> None:
     from svc.admin.command import sudo_command
     from svc.commandline import output
     from svc.db import secret_check
-    from svc.db.owner import owner_of, run_as
     from svc.errors import Conflict
+    from svc.host.owner import owner_of, run_as
 
     found = run_as(owner_of(path), partial(secret_check.compare, path, settings.secret_file))
     is_gone = os.path.lexists(path) and not os.path.lexists(settings.secret_file)
@@ -181,13 +181,13 @@ def _migrate_as_owner(
 
     from svc.db import migrate as migrations
     from svc.db.connect import close_database, database, open_database
-    from svc.db.ids import now
     from svc.db.lock import hold
-    from svc.db.owner import Owner, admin_command
-    from svc.db.secret import ensure_secret
-    from svc.db.sharing import share
-    from svc.db.trial import resolve
+    from svc.domain.licence.trial import resolve
     from svc.errors import DatabaseRefused
+    from svc.host.ids import now
+    from svc.host.owner import Owner, admin_command
+    from svc.host.secret import ensure_secret
+    from svc.host.sharing import share
 
     open_database(path, create=True)
     connection = database.connection()
@@ -228,8 +228,8 @@ def _require_sound(connection: sqlite3.Connection, path: str) -> None:
 
     from svc.db import check, condition, faults
     from svc.db import migrate as migrations
-    from svc.db.owner import RUN_S
     from svc.errors import DatabaseRefused, StorageFailed
+    from svc.host.owner import RUN_S
 
     known = condition.find_damage(path) is not None
     try:
@@ -252,7 +252,7 @@ def _note_secret(path: str, secret_file: str, *, new_secret: bool) -> list[str]:
     """Store the secret's check value; with `new_secret` end what depends on the former one."""
     from svc.db import secret_check
     from svc.db.lock import hold
-    from svc.db.secret import read_secret
+    from svc.host.secret import read_secret
 
     secret = read_secret(secret_file)
     if not new_secret and secret_check.ensure(secret):
@@ -310,10 +310,10 @@ def ensure_directory(directory: str) -> None:
 
     A mistyped path would leave directories wherever it leads.
     """
-    from svc.db.accounts import HOME
-    from svc.db.owner import service_owner
-    from svc.db.sharing import DIRECTORY
     from svc.errors import DatabaseRefused
+    from svc.host.accounts import HOME
+    from svc.host.owner import service_owner
+    from svc.host.sharing import DIRECTORY
 
     if os.path.isdir(directory):
         return
@@ -348,9 +348,9 @@ def ensure_directory(directory: str) -> None:
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:
     """Write the root-owned file when it is missing or has a later time than the database."""
-    from svc.db.ids import now
-    from svc.db.root_file import checked
-    from svc.db.trial import write_file
+    from svc.domain.licence.trial import write_file
+    from svc.host.ids import now
+    from svc.host.root_file import checked
 
     start = checked(untrusted_start)
     if os.geteuid() == 0 and start and start <= now() and (in_file is None or start < in_file):

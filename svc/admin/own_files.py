@@ -11,14 +11,14 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from svc.db import restoring, switching
-from svc.db.accounts import own_uids
 from svc.db.location import ENROLLED, HEADS
 from svc.db.lock import lock_path
-from svc.db.owner import Owner, service_owner
-from svc.db.secret import SECRET_BYTES
-from svc.db.sharing import BESIDE, DIRECTORY, FILE, PRIVATE_DIRECTORY, READABLE
 from svc.domain import host_reports
+from svc.host import restoring, switching
+from svc.host.accounts import own_uids
+from svc.host.owner import Owner, service_owner
+from svc.host.secret import SECRET_BYTES
+from svc.host.sharing import BESIDE, DIRECTORY, FILE, PRIVATE_DIRECTORY, READABLE
 from svc.settings import ENV_FILE, Settings
 
 ROOT = Owner(0, 0)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from svc.db.ids import now
-from svc.db.owner import service_owner
 from svc.domain import host_reports
 from svc.domain.host_reports import FILE_MODE, FOLDER_MODE, FORMAT, ITEMS_MAX, TEXT_MAX, Kind
 from svc.errors import SvcError
+from svc.host.ids import now
+from svc.host.owner import service_owner
 from svc_helper import atomic_file
 from svc_helper.wire.quick_json import dumps
 

@@ -50,7 +50,7 @@ def tls_fingerprint(args: Arguments) -> int:
 def read_certificate(settings: Settings) -> CertificateInfo:
     """Inspect the certificate as the account that serves with it: by root; else as the caller."""
     from svc.db.location import database_path
-    from svc.db.owner import owner_of, run_as, service_owner, tls_owner
+    from svc.host.owner import owner_of, run_as, service_owner, tls_owner
     from svc.tls import certificates, serving
     from svc.tls.certificates import CertificateInfo
 

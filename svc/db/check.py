@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from svc.db import condition, faults, migrate
 from svc.db.connect import database, open_database
-from svc.db.sharing import mode_beside
 from svc.errors import DatabaseDamaged, DatabaseRefused, StorageFailed, SvcError
+from svc.host.sharing import mode_beside
 from svc_helper import atomic_file
 
 AT_START_S = 2.0  # of a check before the listeners serve; the worker's own goes on longer

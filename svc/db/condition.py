@@ -15,9 +15,9 @@ import time
 from typing import NamedTuple
 
 from svc.db.faults import DOCTOR
-from svc.db.ids import now
-from svc.db.sharing import mode_beside
 from svc.errors import DatabaseDamaged, StorageFailed, SvcError, by_code
+from svc.host.ids import now
+from svc.host.sharing import mode_beside
 from svc_helper import atomic_file
 
 REASON_MAX = 500

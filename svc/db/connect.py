@@ -18,13 +18,12 @@ from urllib.parse import quote
 
 import peewee
 
-from svc.db import condition, faults, held, migrate, reserve
-from svc.db.eventlog import acting, mark
+from svc.db import acting, condition, events, faults, held, migrate, reserve
 from svc.db.location import refuse_irregular
-from svc.db.owner import admin_command, repair_command
-from svc.db.sharing import is_shared
 from svc.db.turns import NoTurn, Turns
 from svc.errors import DatabaseDamaged, DatabaseRefused, StorageFailed
+from svc.host.owner import admin_command, repair_command
+from svc.host.sharing import is_shared
 
 BUSY_TIMEOUT_MS = 5000
 WRITE_WAIT_S = 5.0  # for the write lock: behind this process's other threads, then behind other processes
@@ -140,11 +139,11 @@ def write() -> Iterator[None]:
     try:
         turn = _turns.turn(WRITE_WAIT_S, acting.current().user) if is_outer else nullcontext()
         with turn, database.atomic("IMMEDIATE"):
-            before = mark.highest(database.execute_sql) if is_outer else 0
+            before = events.highest(database.execute_sql) if is_outer else 0
             yield
-            has_events = is_outer and mark.name_actor(database.execute_sql, before)
+            has_events = is_outer and events.name_actor(database.execute_sql, before)
         if has_events:
-            mark.announce(database.path)
+            events.announce(database.path)
     except NoTurn as error:
         raise faults.busy_now() from error
     except peewee.DatabaseError as error:

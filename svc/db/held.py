@@ -18,9 +18,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from svc.db.owner import repair_command
-from svc.db.sharing import mode_beside
 from svc.errors import Maintenance
+from svc.host.owner import repair_command
+from svc.host.sharing import mode_beside
 
 SUFFIX = ".held"
 NUMBERS = 2**62  # random, so that no number is ever used again; a position in a file has 63 bits

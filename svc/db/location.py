@@ -13,8 +13,8 @@ import contextlib
 import os
 import stat
 
-from svc.db.owner import Owner, admin_command, repair_command, service_owner
 from svc.errors import DatabaseRefused
+from svc.host.owner import Owner, admin_command, repair_command, service_owner
 from svc.settings import Settings
 
 ENROLLED, HEADS = "enrolled", "audit-head"  # root's own files in SVC_STATE_DIR

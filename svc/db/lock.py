@@ -16,8 +16,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from svc.db.owner import repair_command
 from svc.errors import DatabaseRefused
+from svc.host.owner import repair_command
 from svc.service_commands import stop_command
 
 AGAIN = "run it again when that has ended"

@@ -17,8 +17,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from svc.db.ids import now
 from svc.errors import DatabaseRefused
+from svc.host.ids import now
 
 # Identifies a SQLite file of svc ("svc" and a format version), so that no other file is changed.
 APPLICATION_ID = 0x73766301

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Iterator
 
 from svc.db import faults
-from svc.db.sharing import mode_beside
 from svc.errors import SvcError
+from svc.host.sharing import mode_beside
 
 MIB = 1024 * 1024
 SIZE = 16 * MIB  # hundreds of stops, also if the log of the database cannot be written back meanwhile

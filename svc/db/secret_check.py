@@ -14,8 +14,8 @@ import peewee
 
 from svc.db import facts
 from svc.db.connect import close_database, open_database
-from svc.db.secret import read_secret
 from svc.errors import HostRefused, SvcError
+from svc.host.secret import read_secret
 
 FACT = "signing_secret_check"
 CONSTANT = b"svc check value"  # no purpose of svc.domain.accounts.keys begins with these words

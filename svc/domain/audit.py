@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from svc.db import faults, reserve
 from svc.db.connect import close_database, database, write
 from svc.db.held import numbers
-from svc.db.ids import now
 from svc.domain import audit_budget, audit_subjects, pages
 from svc.domain.audit_budget import Counts, Recent, Who
 from svc.domain.audit_chain import COLUMNS, archived, canonical, link, newest
@@ -30,6 +29,7 @@ from svc.domain.audit_subjects import Subject
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import SvcError, TooManyRequests
+from svc.host.ids import now
 from svc.log import REDACTED, log, redacted
 
 VIA = {"peer": "socket", "session": "session", "pat": "token", "worker": "worker"}

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.db.connect import database, let_others_write, write
-from svc.db.ids import now
 from svc.domain import audit_chain
 from svc.domain.audit_chain import COLUMNS, Head
 from svc.errors import Conflict, DatabaseRefused, FileRefused
+from svc.host.ids import now
 
 FORMAT = 1
 STEP = 500  # rows that one transaction removes: writers of the service wait for no more

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from svc.db.connect import database
-from svc.db.ids import after, now
+from svc.host.ids import after, now
 
 # Rows of one user, or of all strangers, in the last PERIOD_S, on all listeners. Beyond them calls of
 # READS are counted; a person or an ordinary script does not get there.

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from svc.db import facts
 from svc.db.connect import database, let_others_write, write
-from svc.db.ids import after, now
 from svc.domain import pages
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import AdminOnly, invalid_field
+from svc.host.ids import after, now
 from svc.limits import EVENT_DAYS_KEPT, TOKEN_EXPIRES_SOON_DAYS
 
 TYPES = (

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from svc.db.ids import now
-from svc.db.root_file import checked
 from svc.domain import configuration, pages
 from svc.domain.pages import Page
+from svc.host.ids import now
+from svc.host.root_file import checked
 from svc.log import log
 from svc_helper.wire.strict_json import Malformed, load_object
 

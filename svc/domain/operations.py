@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from svc.db import reserve
 from svc.db.connect import database, write
-from svc.db.ids import new_id, now
 from svc.domain import audit, pages
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
+from svc.host.ids import new_id, now
 from svc.limits import OPERATIONS_OPEN_PER_USER
 
 # Lines of one log: the first ones, and the last ones, which are how a long build ended; a pull has far fewer.

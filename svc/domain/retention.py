@@ -6,8 +6,8 @@ The audit keeps all of its rows (audit_archive.py): what was done stays known.
 from __future__ import annotations
 
 from svc.db.connect import database, let_others_write, write
-from svc.db.ids import after, now
 from svc.domain import events
+from svc.host.ids import after, now
 from svc.limits import ENDED_DAYS_KEPT
 
 DAY_S = 24 * 3600

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from svc.db.ids import after
 from svc.errors import EngineFailed, EngineTimeout, EngineUnavailable
+from svc.host.ids import after
 from svc.limits import EXEC_OUTPUT_MAX
 
 TEXT_MAX = 4096

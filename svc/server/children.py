@@ -13,8 +13,8 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from svc.db.accounts import Accounts
-from svc.db.detach import detach
+from svc.host.accounts import Accounts
+from svc.host.detach import detach
 from svc.log import log
 
 SETPRIV = "/usr/bin/setpriv"

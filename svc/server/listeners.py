@@ -11,8 +11,8 @@ import os
 import socket
 import stat
 
-from svc.db.owner import repair_command
 from svc.errors import HostRefused
+from svc.host.owner import repair_command
 from svc.service_commands import status_command
 from svc_helper.wire import sock_diag
 

@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 
-from svc.db.detach import escaped
+from svc.host.detach import escaped
 from svc.log import log
 
 READ_MAX = 64 * 1024  # at a time, so that the supervisor's other work is never far

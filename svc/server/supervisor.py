@@ -16,8 +16,7 @@ import socket
 import time
 from functools import partial
 
-from svc.db import clock, faults, restoring
-from svc.db.accounts import ROLES, Accounts, find_accounts
+from svc.db import faults
 from svc.db.location import (
     database_path,
     for_database,
@@ -26,11 +25,13 @@ from svc.db.location import (
     refuse_foreign_directory,
 )
 from svc.db.lock import hold
-from svc.db.owner import Owner, run_as
-from svc.db.sharing import share
 from svc.domain.licence import fingerprint
 from svc.errors import DatabaseRefused, HostRefused, SvcError
 from svc.helper import start
+from svc.host import clock, restoring
+from svc.host.accounts import ROLES, Accounts, find_accounts
+from svc.host.owner import Owner, run_as
+from svc.host.sharing import share
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
 from svc.server import children, ending, listeners, outbound, surroundings, systemd
@@ -350,7 +351,7 @@ def _check_prerequisites(settings: Settings, dev: bool) -> None:
 
 def _require_startable(settings: Settings, accounts: Accounts) -> None:
     """As the app: without these its processes would only be restarted for ever; raises HostRefused."""
-    from svc.db.secret import read_secret
+    from svc.host.secret import read_secret
     from svc.server import confinement
 
     read_secret(settings.secret_file, named_database(settings))

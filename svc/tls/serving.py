@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import time
 
-from svc.db.sharing import is_private
 from svc.errors import HostRefused, SettingInvalid
+from svc.host.sharing import is_private
 from svc.log import log
 from svc.settings import Settings
 from svc.tls import certificates, host_names

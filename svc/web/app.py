@@ -12,13 +12,13 @@ from typing import Any
 
 from flask import Flask, Response, current_app, g, request
 
+from svc.db import acting
 from svc.db.connect import close_database, database, open_database
-from svc.db.eventlog import acting
-from svc.db.secret import read_secret
 from svc.domain import audit, configuration, operations
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.helper.helper import Helper
+from svc.host.secret import read_secret
 from svc.limits import BODY_MAX
 from svc.log import Counted, log, shortened
 from svc.settings import Settings

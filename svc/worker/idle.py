@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 
-from svc.db.ids import now
 from svc.domain import untrusted
 from svc.domain.accounts import users
 from svc.domain.workspaces import idle, workspaces
 from svc.domain.workspaces.idle import Use, Watched
 from svc.errors import EngineFailed, SvcError
 from svc.helper.helper import Helper
+from svc.host.ids import now
 from svc.log import log
 from svc.worker import threads
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from svc.db import clock, facts
+from svc.db import facts
 from svc.domain.licence import reports
+from svc.host import clock
 from svc.log import log
 
 NOTICE_S = 86400.0  # between two log lines of the same notice

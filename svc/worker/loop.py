@@ -20,14 +20,13 @@ from types import FrameType
 
 import peewee
 
-from svc.db import faults, secret_check
+from svc.db import acting, faults, secret_check
 from svc.db.connect import database, open_database
-from svc.db.eventlog import acting
-from svc.db.secret import read_secret
 from svc.domain import audit, configuration, operations
 from svc.domain.workspaces import reconcile_rules
 from svc.errors import SvcError
 from svc.helper.helper import Helper
+from svc.host.secret import read_secret
 from svc.log import log
 from svc.settings import Settings
 from svc.worker import threads

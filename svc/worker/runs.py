@@ -14,9 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from svc.db import reserve
+from svc.db import acting, reserve
 from svc.db.connect import write
-from svc.db.eventlog import acting
 from svc.db.faults import UNWRITABLE
 from svc.domain import audit, engine_hints, operations
 from svc.domain.accounts import users

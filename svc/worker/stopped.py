@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from svc.db.connect import database
-from svc.db.ids import after, now
 from svc.domain import untrusted
 from svc.domain.accounts import users
 from svc.domain.workspaces import workspaces
 from svc.errors import SvcError
 from svc.helper.helper import Helper
+from svc.host.ids import after, now
 from svc.limits import DELETE_AFTER_S
 from svc.log import log
 from svc.worker.owners import OwnerQueue

@@ -17,9 +17,9 @@ import peewee
 
 from svc.db import check, condition, faults, reserve
 from svc.db.connect import database, raise_fault
-from svc.db.ids import now
 from svc.domain import events, retention
 from svc.errors import StorageFailed, SvcError
+from svc.host.ids import now
 from svc.log import log
 from svc.worker import threads
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 from conventions.inspection import ROOT, modules, tree
 
-from svc.db import owner
+from svc.host import owner
 
 PROGRAMS = "chown|chgrp|chmod|chattr|setfacl|rm|rmdir|unlink|shred|mv|ln|cp|dd|tee|truncate|touch|mkdir"
 CHANGING = re.compile(

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from e2e.installation import Service, app_uids, below
 
-from svc.db.accounts import find_accounts
 from svc.helper import start
+from svc.host.accounts import find_accounts
 from svc.server import children, surroundings
 from svc.settings import Settings
 

@@ -10,8 +10,8 @@ import pytest
 from unit.configuring import configured
 
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.gpus import cdi
+from svc.host.ids import now
 
 VRAM = 80 * 2**30
 

@@ -18,10 +18,10 @@ from unit import filing
 
 from svc.db import migrate
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.principal import Caller
 from svc.helper.helper import Helper
+from svc.host.ids import now
 from svc_helper.wire import log_frames, protocol
 
 IMAGE = "registry.example/team/base:1"

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from svc.admin.checks.prerequisites import CONTROLLERS, without_limits
 from svc.admin.command import for_database
 from svc.admin.findings import Enrolled, Finding, Host, fail, lines_of, linux_account, ok, warn
-from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
+from svc.host.owner import Owner, run_as
 
 USER_FILE_MAX = 64 * 1024
 USER_STEP_S = 5  # a home directory may be on a file server that does not respond

@@ -19,13 +19,13 @@ import peewee
 from svc.admin.audit_heads import HASH, NONE, RootsHeads
 from svc.admin.findings import Finding, Host, fail, ok
 from svc.admin.own_files import ARCHIVED
-from svc.db import restoring
 from svc.db.connect import close_database, database, open_database
 from svc.db.faults import RESTORE
 from svc.db.location import HEADS
-from svc.db.owner import run_as
 from svc.domain.audit_chain import Head, archived, hash_of, verify
 from svc.errors import DatabaseRefused, SvcError
+from svc.host import restoring
+from svc.host.owner import run_as
 
 TRIGGERS = ("audit_keeps_its_rows", "audit_keeps_its_values")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from svc.admin.custody.snapshots import complete
 from svc.admin.custody.target import opened
 from svc.admin.findings import Finding, Host, ok, warn
-from svc.db.owner import admin_command
 from svc.errors import FileRefused
+from svc.host.owner import admin_command
 from svc.settings import ENV_FILE
 
 CODE = "backups"

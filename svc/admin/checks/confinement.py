@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
-from svc.db.accounts import APP, ROLES, find_accounts, role_account
+from svc.host.accounts import APP, ROLES, find_accounts, role_account
 
 CODE = "confinement"
 SETUID_ALONE = 1 << 7  # of the app parent

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from svc.admin.command import for_database, require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
-from svc.db import check, restoring
+from svc.db import check
 from svc.db.faults import RESTORE
-from svc.db.ids import after, now
-from svc.db.owner import RUN_S, run_as
 from svc.errors import DatabaseDamaged, SvcError
+from svc.host import restoring
+from svc.host.ids import after, now
+from svc.host.owner import RUN_S, run_as
 from svc.limits import USER_NAME
 
 DISK = "database_disk"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from svc.admin.findings import Finding, Host, fail, lines_of, linux_account, ok, warn
-from svc.db.owner import run_as
 from svc.errors import SvcError
+from svc.host.owner import run_as
 
 INSPECT_S = 10  # a file server may not respond
 MIB = 1024 * 1024

@@ -9,10 +9,10 @@ from typing import Any
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.db.connect import close_database, open_database
-from svc.db.owner import run_as
 from svc.domain import configuration
 from svc.domain.licence import fingerprint, reports
 from svc.errors import HostRefused, SvcError
+from svc.host.owner import run_as
 
 CODE = "license"
 FAILING = {"license_lapsed", "license_not_in_force"}

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from svc.admin.findings import Finding, Host, lines_of, ok, warn
-from svc.db.owner import run_as
 from svc.errors import SvcError
+from svc.host.owner import run_as
 
 CONMON = "conmon"  # the process of Podman's that each running container has outside
 DOWNLOADS = "/var/tmp"  # noqa: S108  Podman's own choice for layers, until they are unpacked

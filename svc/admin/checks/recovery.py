@@ -10,9 +10,9 @@ from svc.admin.custody import recovery_sets as sets
 from svc.admin.custody.switching import finish_command
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.commandline import output
-from svc.db import switching
-from svc.db.owner import admin_command
 from svc.errors import FileRefused
+from svc.host import switching
+from svc.host.owner import admin_command
 
 CODE = "recovery_sets"
 

@@ -17,10 +17,10 @@ from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.admin.own_files import OwnFile, description, of_data, of_root, secret, strangeness
 from svc.client import transport
 from svc.db import secret_check
-from svc.db.accounts import find_accounts
-from svc.db.owner import repair_command, run_as, service_owner
-from svc.db.sharing import is_private
 from svc.errors import SvcError
+from svc.host.accounts import find_accounts
+from svc.host.owner import repair_command, run_as, service_owner
+from svc.host.sharing import is_private
 from svc.service_commands import start_command
 from svc.settings import ENV_FILE
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from svc.admin.checks.disks import Mount, mount_of, mounts
 from svc.admin.findings import Enrolled, Finding, Host, fail, linux_account, ok, warn
-from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
+from svc.host.owner import Owner, run_as
 
 USER_STEP_S = 10  # a home directory may be on a file server that does not respond
 USERS_S = 120  # for all of them

@@ -12,7 +12,7 @@ from functools import partial
 from svc.admin import repair
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.admin.tls_fingerprint import read_certificate
-from svc.db.owner import Owner, run_as
+from svc.host.owner import Owner, run_as
 from svc.service_commands import start_command
 from svc.tls import host_names, serving
 

@@ -65,7 +65,7 @@ def backup(args: Arguments) -> int:
     settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
     from svc.admin import reporting
     from svc.admin.custody.writing import source_of
-    from svc.db.restoring import require_none
+    from svc.host.restoring import require_none
 
     source = source_of(settings)
     require_none(settings.state_dir, source.database)

@@ -24,9 +24,9 @@ def checkpoint(args: Arguments) -> int:
     from svc.admin.custody import reviving
     from svc.admin.custody.offline import offline
     from svc.admin.custody.writing import source_of
-    from svc.db.owner import run_as
-    from svc.db.restoring import require_none
     from svc.errors import SvcError
+    from svc.host.owner import run_as
+    from svc.host.restoring import require_none
 
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     source = source_of(settings)

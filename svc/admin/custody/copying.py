@@ -1,6 +1,6 @@
 """What the database's owner does for a backup: find its size, copy it, copy damaged files as they are.
 
-Each function is for a process of the owner (svc.db.owner.run_as) and writes into a descriptor that root
+Each function is for a process of the owner (svc.host.owner.run_as) and writes into a descriptor that root
 has opened. SQLite's backup in one step (`pages=-1`) sees one state of the database while others
 write; in several steps it would begin again after each write, and never end.
 """
@@ -22,8 +22,8 @@ from svc.admin.custody.descriptors import as_path, end_with
 from svc.db import faults, reserve
 from svc.db.connect import check_file
 from svc.db.lock import hold
-from svc.db.owner import admin_command
 from svc.errors import DatabaseDamaged, DatabaseRefused, Maintenance, StorageFailed, StorageFull, SvcError
+from svc.host.owner import admin_command
 
 BUSY_S = 30.0  # for a lock on the database; a writer in WAL mode never blocks a reader
 PART = 1024 * 1024

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from svc.admin.custody import linux_accounts
 from svc.admin.custody.descriptors import end_with
 from svc.admin.own_files import LOGINS
-from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
+from svc.host.owner import Owner, run_as
 from svc.settings import ENV_FILE, Settings
 
 FILE_MAX = 4 * 1024 * 1024

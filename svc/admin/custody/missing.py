@@ -16,8 +16,8 @@ from svc.admin.custody.snapshots import HOST
 from svc.admin.custody.target import Target
 from svc.commandline.output import shell_quote
 from svc.db import secret_check
-from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
+from svc.host.owner import Owner, run_as
 from svc.settings import Settings
 
 ARCHIVE_MAX = 64 * 1024 * 1024

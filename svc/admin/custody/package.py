@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from svc.db.switching import IN_SWITCH
 from svc.errors import Conflict, FileRefused, HostRefused
+from svc.host.switching import IN_SWITCH
 
 NAME = "svc"
 ROOT = "/"  # of dpkg; tests have one of their own

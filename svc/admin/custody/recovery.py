@@ -23,9 +23,9 @@ from typing import Any
 
 from svc.admin.custody import checking, package, writing
 from svc.admin.custody.target import Target, opened
-from svc.db.ids import now
 from svc.db.migrate import latest
 from svc.errors import DatabaseDamaged, DatabaseRefused, FileRefused, SvcError
+from svc.host.ids import now
 from svc.settings import Settings
 from svc.version import commit
 

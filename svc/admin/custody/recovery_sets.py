@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from svc.admin.custody import checking, package, recovery
 from svc.admin.custody.target import Target
 from svc.commandline.output import shell_quote
-from svc.db.owner import admin_command
 from svc.errors import FileRefused
+from svc.host.owner import admin_command
 
 MANIFEST_MAX = 256 * 1024
 KEPT = 3  # sets of each kind that stay

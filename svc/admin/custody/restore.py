@@ -50,9 +50,9 @@ def restore(args: Arguments) -> int:
     from svc.admin.custody.offline import offline
     from svc.admin.custody.verify import opened_snapshot
     from svc.admin.custody.writing import source_of
-    from svc.db import switching
-    from svc.db.restoring import find
     from svc.errors import DatabaseRefused, UsageError
+    from svc.host import switching
+    from svc.host.restoring import find
 
     if bool(args.path) == args.finish:
         raise UsageError("one of PATH and --finish is required", hint="svc admin restore --help")
@@ -104,8 +104,8 @@ def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bo
 
 def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> int:
     """Complete the replacement that was interrupted."""
-    from svc.db.owner import admin_command
     from svc.errors import Conflict, DatabaseRefused
+    from svc.host.owner import admin_command
 
     if note is None:
         raise Conflict(f"no restore of {source.database} was interrupted", hint="svc admin restore --help")
@@ -156,7 +156,7 @@ def plan(
     from svc.admin.audit_heads import RootsHeads
     from svc.admin.custody import comparing
     from svc.db.location import HEADS
-    from svc.db.owner import run_as
+    from svc.host.owner import run_as
 
     origin = f", made {record['created_at']} on {record['host']}" if "created_at" in record else ""
     lines = [f"{record['path']}: schema {record['schema']}{origin}; digest {record['digest']}"]
@@ -211,8 +211,8 @@ def keep(settings: Settings, source: Source, record: dict[str, Any]) -> dict[str
 def prune(settings: Settings, source: Source, note: dict[str, Any]) -> None:
     """Remove old recovery sets; the restore is complete whether or not that succeeds."""
     from svc.admin.custody import recovery, recovery_sets
-    from svc.db import switching
     from svc.errors import SvcError
+    from svc.host import switching
 
     try:
         spared = recovery_sets.in_use(switching.find(settings.state_dir)) | recovery_sets.in_use(note)
@@ -237,9 +237,9 @@ def prepare(
 
     from svc.admin.custody import reviving
     from svc.admin.custody.writing import COPY_S
-    from svc.db import trial
-    from svc.db.ids import now
-    from svc.db.owner import run_as
+    from svc.domain.licence import trial
+    from svc.host.ids import now
+    from svc.host.owner import run_as
 
     is_known = is_known and kept is not None and not kept["raw"]
     _require_room(source, record["size_bytes"])
@@ -281,8 +281,8 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
 
     Raises DatabaseRefused when the new one is gone, StorageFailed when a step failed.
     """
-    from svc.db import restoring
     from svc.errors import DatabaseRefused, SvcError
+    from svc.host import restoring
 
     try:
         if not is_noted:
@@ -297,9 +297,9 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
 
 def interrupted(settings: Settings, source: Source, error: Exception) -> SvcError:
     """The error for a step that failed: with the note there, the command that completes the replacement."""
-    from svc.db import restoring
-    from svc.db.owner import admin_command
     from svc.errors import StorageFailed
+    from svc.host import restoring
+    from svc.host.owner import admin_command
 
     reason = getattr(error, "message", "") or getattr(error, "strerror", "") or str(error)
     if restoring.find(settings.state_dir, source.database) is None:
@@ -322,8 +322,8 @@ def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None
     from svc.admin.custody import reviving
     from svc.admin.own_files import ARCHIVED
     from svc.db.location import HEADS
-    from svc.db.owner import run_as
     from svc.domain.audit_chain import Head
+    from svc.host.owner import run_as
 
     run_as(source.owner, partial(reviving.switch, source.database, note["inode"], os.getpid()))
     heads, allowed = (RootsHeads(settings.state_dir, name) for name in (HEADS, ARCHIVED))
@@ -359,7 +359,7 @@ def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
 
 def report(note: dict[str, Any]) -> None:
     """Say what was done, and what to do next."""
-    from svc.db.owner import admin_command
+    from svc.host.owner import admin_command
     from svc.service_commands import start_command
 
     parts = [f"{note['database']} is restored from {note['snapshot']}"]

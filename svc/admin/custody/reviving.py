@@ -20,15 +20,17 @@ from svc.admin.custody import copying
 from svc.admin.custody.comparing import BIRTH
 from svc.admin.custody.descriptors import end_with
 from svc.admin.custody.target import FULL
-from svc.db import clock, condition, facts, migrate, reserve, trial
+from svc.db import condition, facts, migrate, reserve
 from svc.db.connect import close_database, database, open_database, write
-from svc.db.ids import now
-from svc.db.restoring import DRAFT, LOGS, remove_draft
-from svc.db.sharing import share
 from svc.domain.accounts import retirement, users
 from svc.domain.audit_chain import archived, newest
+from svc.domain.licence import trial
 from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError
+from svc.host import clock
+from svc.host.ids import now
+from svc.host.restoring import DRAFT, LOGS, remove_draft
+from svc.host.sharing import share
 from svc.service_commands import stop_command
 from svc_helper.atomic_file import sync_directory
 

@@ -97,7 +97,7 @@ def rollback_keep(args: Arguments) -> int:
     from svc.admin.custody import package
     from svc.admin.custody.target import alone
     from svc.admin.custody.writing import source_of
-    from svc.db.restoring import require_none
+    from svc.host.restoring import require_none
 
     exit_on_signals()
     settings = settings_of(args, NEEDED)
@@ -122,7 +122,7 @@ def keep(
     """Keep the present state as a set, then remove old ones; the caller has the lock of backups."""
     from svc.admin import reporting
     from svc.admin.custody import recovery, recovery_sets
-    from svc.db import switching
+    from svc.host import switching
 
     with recovery.directory(settings, source.database) as top:
         kept = recovery.keep(source, top, why, kind=kind, program=program)
@@ -165,8 +165,8 @@ def _verified(settings: Settings, args: Arguments) -> Switch:
     from svc.admin.custody import package, recovery, recovery_sets
     from svc.admin.custody.switching import Switch
     from svc.admin.custody.writing import source_of
-    from svc.db.restoring import require_none
     from svc.errors import Conflict, FileRefused, NotFound
+    from svc.host.restoring import require_none
 
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
@@ -203,8 +203,8 @@ def _plan(settings: Settings, source: Source, record: dict[str, Any], known: int
     from svc.admin.custody.restore import plan
     from svc.admin.custody.verify import NOBODY, compared, opened_snapshot, side_of
     from svc.admin.custody.writing import check_of
-    from svc.db.owner import Owner, service_owner
     from svc.errors import FileRefused
+    from svc.host.owner import Owner, service_owner
 
     path = record["database"]
     with opened_snapshot(path, "backup --verify") as snapshot:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from svc.admin.custody.target import DRAFT, Target, opened
 from svc.db.faults import RESTORE
-from svc.db.owner import admin_command
 from svc.errors import SvcError
+from svc.host.owner import admin_command
 from svc.settings import Settings
 
 NAME = re.compile(r"svc-\d{8}T\d{6}\.\d{3}Z\.db")

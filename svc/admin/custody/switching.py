@@ -1,7 +1,7 @@
 """Switching to another version of svc: the package, then the database, then the service, or all of it back.
 
 For `rollback apply` and `update apply`. The state before is kept as a recovery set, to which a switch that
-fails goes back by itself. Root notes each step before it (svc.db.switching): after an interruption the
+fails goes back by itself. Root notes each step before it (svc.host.switching): after an interruption the
 server does not start on a program and a database that do not fit, and `svc admin rollback apply --finish`
 goes back, or completes what was complete but for the start.
 
@@ -24,13 +24,13 @@ from svc.admin.custody.offline import require_closed
 from svc.admin.custody.target import alone, opened, size
 from svc.admin.custody.writing import SPARED_FOR_SERVICE, Source, source_of
 from svc.commandline import output
-from svc.db import notes
-from svc.db import switching as note_of
-from svc.db.ids import now
 from svc.db.lock import hold
-from svc.db.owner import admin_command
-from svc.db.restoring import require_none
 from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, StorageFull, SvcError
+from svc.host import notes
+from svc.host import switching as note_of
+from svc.host.ids import now
+from svc.host.owner import admin_command
+from svc.host.restoring import require_none
 from svc.settings import Settings
 
 NEEDED = (

@@ -15,8 +15,8 @@ from svc.admin.custody.target import Target
 from svc.admin.custody.writing import check_of
 from svc.commandline import output
 from svc.commandline.arguments import Arguments
-from svc.db.owner import Owner, service_owner
 from svc.errors import FileRefused
+from svc.host.owner import Owner, service_owner
 from svc.settings import Settings
 
 NOBODY = Owner(65534, 65534)

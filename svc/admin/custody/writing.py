@@ -16,10 +16,10 @@ from svc.admin.custody.snapshots import FORMAT, HOST, SIDE
 from svc.admin.custody.target import Draft, Target
 from svc.db import migrate, reserve
 from svc.db.faults import DOCTOR
-from svc.db.ids import now
 from svc.db.location import database_path
-from svc.db.owner import Owner, admin_command, owner_of, run_as
 from svc.errors import DatabaseDamaged, FileRefused, StorageFailed, StorageFull, SvcError
+from svc.host.ids import now
+from svc.host.owner import Owner, admin_command, owner_of, run_as
 from svc.settings import Settings
 from svc.version import commit
 

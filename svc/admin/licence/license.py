@@ -127,8 +127,9 @@ def license_install(args: Arguments) -> int:
     one that is damaged, for another host or not valid now changes nothing.
     """
     from svc.admin.actor import note
-    from svc.db import clock, facts
+    from svc.db import facts
     from svc.errors import HostRefused
+    from svc.host import clock
     from svc_helper import atomic_file
 
     settings = configured(args)
@@ -166,9 +167,10 @@ def license_install(args: Arguments) -> int:
 
 def check(settings: Settings, content: bytes) -> dict[str, Any]:
     """The licence in these bytes, by a process of the database's owner; raises LicenseInvalid."""
-    from svc.db import clock, facts
+    from svc.db import facts
     from svc.domain import configuration
     from svc.domain.licence import documents, entitlement
+    from svc.host import clock
 
     def opened(in_database: clock.Record) -> dict[str, Any]:
         licence = entitlement.for_this_host(documents.read(content, configuration.current.license_keys))
@@ -222,8 +224,8 @@ def configured(args: Arguments) -> Settings:
 def with_or_without_database(settings: Settings, work: Callable[[], Any], without: Callable[[], Any]) -> Any:
     """The result of `work` on the database, else of `without` when it cannot be used; both untrusted."""
     from svc.db.location import database_path
-    from svc.db.owner import owner_of, run_as
     from svc.errors import DatabaseDamaged, DatabaseRefused, Maintenance, StorageFailed, StorageFull
+    from svc.host.owner import owner_of, run_as
 
     path = database_path(settings)
     require_owner(path)
@@ -236,9 +238,9 @@ def with_or_without_database(settings: Settings, work: Callable[[], Any], withou
 
 def checked(untrusted: Any) -> dict[str, Any]:
     """A licence that the owner's process returned; raises SvcError for another shape."""
-    from svc.db.root_file import checked as checked_time
     from svc.domain.licence.documents import Licence
     from svc.errors import SvcError
+    from svc.host.root_file import checked as checked_time
 
     if isinstance(untrusted, dict) and set(untrusted) == set(Licence._fields):
         texts = [untrusted[name] for name in ("id", "holder", "host")]

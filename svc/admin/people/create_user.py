@@ -40,9 +40,9 @@ def create_user(args: Arguments) -> int:
     """
     from svc.admin.people import account_rows
     from svc.db.location import database_path
-    from svc.db.owner import owner_of, run_as
     from svc.domain.accounts import users
     from svc.errors import HostRefused
+    from svc.host.owner import owner_of, run_as
 
     name = users.check_name(args.name)
     display_name = users.check_display_name(args.display_name or "")
@@ -85,9 +85,9 @@ def create(
     """Create or complete the account; reads the password before any change."""
     from svc.admin.people import account_rows
     from svc.admin.people.password_input import read_password
-    from svc.db.owner import owner_of, run_as
     from svc.domain.accounts import passwords
     from svc.errors import HostRefused, SvcError
+    from svc.host.owner import owner_of, run_as
 
     owner = owner_of(path)
     display_name = display_name or str(found["display_name"])

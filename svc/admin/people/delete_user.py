@@ -122,9 +122,9 @@ def perform(settings: Settings, args: Arguments, found: Found, linux: Linux) -> 
     from svc.admin.actor import REQUEST_ID
     from svc.admin.checks.service import server_of
     from svc.admin.own_helper import own_helper
-    from svc.db.secret import read_secret
     from svc.domain import configuration
     from svc.errors import SvcError
+    from svc.host.secret import read_secret
     from svc_helper.wire.limits import IMAGES_AT_ONCE
 
     is_served = server_of(settings.socket) is not None

@@ -40,8 +40,8 @@ def list_users(args: Arguments) -> int:
     """
     from svc.admin.findings import Host, read_enrolled
     from svc.admin.people import provisioning_status
-    from svc.db.owner import Owner
     from svc.domain.accounts import users
+    from svc.host.owner import Owner
 
     settings = settings_of(args)
     host = Host(settings, "", Owner(0, 0), knows_enrolled=settings.is_valid("SVC_STATE_DIR"))

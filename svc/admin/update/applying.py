@@ -18,8 +18,8 @@ from svc.admin.update.installation import Installed
 from svc.admin.update.rehearsal import rehearse
 from svc.admin.update.releases import Release
 from svc.admin.update.source import Source, download
-from svc.db.ids import now
 from svc.errors import Conflict, SvcError, UpdateFailed
+from svc.host.ids import now
 from svc.settings import Settings
 
 NEEDED = switching.NEEDED

@@ -19,8 +19,8 @@ from svc.admin.custody.package import NAME, PROGRAM, last_lines
 from svc.admin.custody.writing import COPY_S, Source, check_of
 from svc.admin.update.folder import MODE, require_room
 from svc.admin.update.releases import Release
-from svc.db.owner import Owner, run_as
 from svc.errors import HostRefused, StorageFailed, StorageFull, SvcError, UpdateFailed
+from svc.host.owner import Owner, run_as
 
 DPKG_DEB, SETPRIV = "/usr/bin/dpkg-deb", "/usr/bin/setpriv"
 WITH_PARENT = (SETPRIV, "--pdeathsig", "KILL")

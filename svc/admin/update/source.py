@@ -16,8 +16,8 @@ from svc.admin.update import fetching, releases
 from svc.admin.update.folder import require_room
 from svc.admin.update.releases import Package
 from svc.commandline.local_files import open_regular
-from svc.db.owner import Owner, run_as
 from svc.errors import FileRefused, HostRefused, ReleaseInvalid, ReleaseUnavailable, SvcError
+from svc.host.owner import Owner, run_as
 
 PART = 1024 * 1024
 MANIFEST_S = 120.0  # for the process that asks: it ends by itself before

@@ -141,8 +141,8 @@ def check(settings: Settings, here: Installed) -> Release | None:
     from svc.admin import reporting
     from svc.admin.update import record
     from svc.admin.update.judgement import is_newer
-    from svc.db.ids import now
     from svc.errors import ReleaseInvalid, ReleaseUnavailable
+    from svc.host.ids import now
 
     require_root()
     source = source_of(settings)
@@ -178,7 +178,7 @@ def offered(source: Source, settings: Settings, here: Installed) -> Release:
 def source_of(settings: Settings) -> Source:
     """The source; a server is asked by the account of the service, or by the caller."""
     from svc.admin.update.source import Source
-    from svc.db.owner import Owner, service_owner
+    from svc.host.owner import Owner, service_owner
 
     caller = Owner(os.geteuid(), os.getegid())
     return Source(settings.update_source, service_owner() or caller)

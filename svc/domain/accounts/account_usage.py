@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.pages import Page
 from svc.domain.quotas.usage import IMAGE_BYTES
+from svc.host.ids import now
 
 KEYS = (
     "workspaces", "running", "gpus", "image_bytes", "templates", "sessions", "tokens", "last_login_at",

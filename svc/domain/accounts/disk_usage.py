@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import audit, operations, pages, untrusted
 from svc.domain.accounts import users
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import SvcError, invalid_field
+from svc.host.ids import now
 
 AMOUNTS = (
     "images_bytes", "mapped_bytes", "cache_bytes", "containers_bytes", "volumes_bytes", "files_bytes",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain.accounts import throttle, users
 from svc.domain.accounts.users import Account, Ended
+from svc.host.ids import now
 
 BEGUN = "its removal began and did not end"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import chain, count
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.accounts.users import Account
+from svc.host.ids import now
 
 # Ends all pending work of the owner, for whom the worker can no longer act.
 _ENDED = (

@@ -17,12 +17,12 @@ from itsdangerous import BadSignature, Signer
 
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
-from svc.db.ids import after, new_id, now
 from svc.domain import audit, pages
 from svc.domain.accounts import keys
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound
+from svc.host.ids import after, new_id, now
 from svc.limits import (
     CLOCK_AHEAD_S,
     SESSION_IDLE_S,

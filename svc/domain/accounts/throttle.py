@@ -16,10 +16,10 @@ import math
 from datetime import datetime
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain import addresses
 from svc.domain.accounts import keys
 from svc.errors import TooManyRequests
+from svc.host.ids import after, now
 from svc.limits import (
     LOGIN_FAILURES_MAX,
     LOGIN_PLACE_FAILURES,

@@ -14,10 +14,10 @@ import secrets
 from typing import NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain.accounts import keys
 from svc.domain.principal import Caller
 from svc.errors import TooManyRequests
+from svc.host.ids import after, now
 from svc.limits import TICKET_S, TICKETS_PER_USER
 
 MARK = "svc_tkt_"  # by which the log redacts it

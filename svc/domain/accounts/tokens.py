@@ -21,7 +21,6 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
-from svc.db.ids import ALPHABET, LENGTH, after, new_id, now
 from svc.domain import audit, pages
 from svc.domain.accounts import keys
 from svc.domain.names import taken
@@ -35,6 +34,7 @@ from svc.errors import (
     TokenExpired,
     invalid_field,
 )
+from svc.host.ids import ALPHABET, LENGTH, after, new_id, now
 from svc.limits import (
     CLOCK_AHEAD_S,
     TOKEN_DAYS_DEFAULT,

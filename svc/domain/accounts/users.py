@@ -13,7 +13,6 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import pages
 from svc.domain.accounts import sessions, throttle, tokens
 from svc.domain.pages import Page
@@ -29,6 +28,7 @@ from svc.errors import (
     invalid_field,
 )
 from svc.helper.helper import Helper
+from svc.host.ids import now
 from svc.limits import DISPLAY_NAME_MAX, NEW_USER_NAME, USER_ID, USER_NAME, USER_NAME_MAX
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain.principal import Caller
+from svc.host.ids import after, now
 
 BuildSecrets = Mapping[str, bytes]  # by id
 ORPHAN_S = 120  # a build that is not queued by then never will be

@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import image_users, untrusted
 from svc.domain.images import records
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.errors import SvcError
+from svc.host.ids import now
 
 ERROR_MAX = 500  # characters of a stored reason of a failure
 DIGEST_MAX = 80  # characters

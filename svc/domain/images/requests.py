@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from svc.db.ids import new_id
 from svc.domain import operations, registries
 from svc.domain.images import build_secrets, builds, pulls
 from svc.domain.images.build_secrets import BuildSecrets
@@ -17,6 +16,7 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
 from svc.domain.templates.rows import Template
 from svc.errors import Conflict
+from svc.host.ids import new_id
 
 
 def require_source(caller: Caller, template: Template) -> None:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from svc.db.root_file import LATEST
 from svc.domain.licence.fingerprint import CODE
 from svc.errors import LicenseInvalid
+from svc.host.root_file import LATEST
 from svc_helper.wire.strict_json import Malformed, load_object
 
 FILE_MAX = 16 * 1024

@@ -11,13 +11,14 @@ import stat
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from svc.db import clock, facts, trial
-from svc.db.clock import Clock, Record
-from svc.db.ids import after, now
+from svc.db import facts
 from svc.domain import configuration
-from svc.domain.licence import documents
+from svc.domain.licence import documents, trial
 from svc.domain.licence.documents import Licence
 from svc.errors import LicenseInvalid
+from svc.host import clock
+from svc.host.clock import Clock, Record
+from svc.host.ids import after, now
 from svc.limits import LICENSE_NOTICE_DAYS, TRIAL_DAYS
 
 TRIAL, SIGNED = "trial", "signed"

@@ -13,8 +13,8 @@ import os
 import re
 from typing import NamedTuple
 
-from svc.db.ids import ALPHABET
 from svc.errors import HostRefused
+from svc.host.ids import ALPHABET
 
 PREFIX = "svc1"
 PURPOSE = b"svc licence request code 1\0"

@@ -6,10 +6,10 @@ Each count follows an index, so that a page may ask for all of them with every s
 from __future__ import annotations
 
 from svc.db.connect import database
-from svc.db.ids import after, now
 from svc.domain.gpus.health import GPU_LOST
 from svc.domain.principal import Caller
 from svc.domain.templates.records import AWAITING
+from svc.host.ids import after, now
 from svc.limits import TOKEN_EXPIRES_SOON_DAYS
 
 DAY_S = 24 * 3600

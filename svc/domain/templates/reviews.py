@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import audit, registries
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import records, rows, templates
 from svc.domain.templates.rows import Template
 from svc.errors import AdminOnly, BuildRequired, Conflict
+from svc.host.ids import now
 
 IsBuilt = Callable[[Caller, Template], bool]  # images.builds.is_built: the layer of images is above this one
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from svc.db import faults
 from svc.db.connect import database, write
-from svc.db.ids import new_id, now
 from svc.db.turns import NoTurn, Turns
 from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
@@ -33,6 +32,7 @@ from svc.errors import (
     RootNotAllowed,
     TemplateDisabled,
 )
+from svc.host.ids import new_id, now
 from svc.limits import TEMPLATES_PER_USER
 
 EDIT_WAIT_S = 60.0  # of a user's call for those before it, of the same user and one of each other

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from svc.db.ids import now
 from svc.domain import audit, long_calls, operations, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import containers, idle, reconcile_rules, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineUnavailable, NotFound, SvcError, WorkspaceNotRunning
+from svc.host.ids import now
 from svc.limits import EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, EXEC_TIMEOUT_DEFAULT_S
 
 EXEC_MARGIN_S = 15  # for the agent to kill what is left after the timeout, and to reply

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain import audit
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
@@ -19,6 +18,7 @@ from svc.domain.principal import Caller
 from svc.domain.templates.rows import SPEC
 from svc.domain.workspaces import records, states
 from svc.errors import WorkspaceNotRunning
+from svc.host.ids import after, now
 from svc.limits import IDLE_CPU_PERCENT, IDLE_GPU_PERCENT
 
 NOTIFY, STOP = "notify", "stop"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain.gpus import cdi, hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.gpus.gpus import Gpu, Hardware
@@ -19,6 +18,7 @@ from svc.domain.gpus.use import Use
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces.states import Workspace
 from svc.errors import GpuUnavailable
+from svc.host.ids import now
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
 

@@ -16,12 +16,12 @@ import time
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain import pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, monitor, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError
+from svc.host.ids import now
 
 KEPT_S = 2.0  # several tabs, and those that ask again and again, share a measurement
 ASKING_S = 5.0  # then the rest of a list is null

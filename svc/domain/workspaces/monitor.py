@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from svc.db.ids import now
 from svc.domain import untrusted
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
@@ -24,6 +23,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import resources
 from svc.domain.workspaces import calls, leases, states
 from svc.domain.workspaces.states import Workspace
+from svc.host.ids import now
 from svc.limits import PROCESSES_MAX, STATS_SAMPLE_MS
 
 SOURCES = ("cgroup", "proc")

@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import audit, configuration, pages, untrusted
 from svc.domain.principal import Caller
 from svc.domain.templates import parts
@@ -39,6 +38,7 @@ from svc.errors import (
     ValidationFailed,
     WorkspaceNotRunning,
 )
+from svc.host.ids import now
 from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORTS_PER_WORKSPACE, PORTS_SHARE
 from svc.log import log
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database
 from svc.db.held import numbers
-from svc.db.ids import after
+from svc.host.ids import after
 from svc.limits import TRANSITION_DEADLINE_S
 
 STEADY = ("stopped", "running", "failed")

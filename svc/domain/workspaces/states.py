@@ -14,7 +14,6 @@ import json
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import audit
 from svc.domain.accounts import users
 from svc.domain.principal import Caller
@@ -23,6 +22,7 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import NotFound, OperationInProgress, OwnerOnly, SvcError
+from svc.host.ids import now
 
 STEADY = ("stopped", "running", "failed")
 

@@ -19,7 +19,6 @@ from typing import Any
 from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
-from svc.db.ids import now
 from svc.domain import audit, engine_hints, operations
 from svc.domain.gpus import health as gpu_health
 from svc.domain.licence import gate
@@ -48,6 +47,7 @@ from svc.errors import (
     LimitsNotEnforceable,
     SvcError,
 )
+from svc.host.ids import now
 from svc.limits import CALL_STOP_S, STOP_GRACE_S
 
 RECONCILE_STOP_S = 120  # no client waits, and a start that Podman has not finished may delay the stop

@@ -11,7 +11,6 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.held import numbers
-from svc.db.ids import new_id, now
 from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
 from svc.domain.images import images, mapping
@@ -39,6 +38,7 @@ from svc.domain.workspaces import (
 )
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped, invalid_field
+from svc.host.ids import new_id, now
 from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
 
 

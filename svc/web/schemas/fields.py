@@ -11,8 +11,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from svc.db.ids import ALPHABET, LENGTH
 from svc.domain.plain_text import is_plain
+from svc.host.ids import ALPHABET, LENGTH
 from svc.limits import (
     ARGUMENT_NAME,
     ENV_NAME,

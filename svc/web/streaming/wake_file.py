@@ -11,7 +11,7 @@ import ctypes
 import os
 import select
 
-from svc.db.eventlog import mark
+from svc.db import events
 from svc.log import log
 
 IN_ATTRIB, IN_MODIFY, IN_IGNORED = 0x4, 0x2, 0x8000
@@ -23,7 +23,7 @@ class WakeFile:
     """The file of one database, watched from the constructor on."""
 
     def __init__(self, database: str) -> None:
-        self.database, self.path = database, f"{database}{mark.SUFFIX}"
+        self.database, self.path = database, f"{database}{events.SUFFIX}"
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.closing = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.inotify = self.libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -32,7 +32,7 @@ class WakeFile:
 
     def _watch(self) -> None:
         with contextlib.suppress(OSError):
-            mark.ensure(self.path, self.database)
+            events.ensure(self.path, self.database)
         if self.inotify >= 0:
             mask = IN_ATTRIB | IN_MODIFY
             self.is_watching = self.libc.inotify_add_watch(self.inotify, os.fsencode(self.path), mask) >= 0
@@ -56,11 +56,11 @@ class WakeFile:
     def _is_gone(self) -> bool:
         gone = False
         with contextlib.suppress(BlockingIOError):
-            events = os.read(self.inotify, PART)
-            while events:  # struct inotify_event: wd, mask, cookie, len, name
-                mask = int.from_bytes(events[4:8], "little")
+            records = os.read(self.inotify, PART)
+            while records:  # struct inotify_event: wd, mask, cookie, len, name
+                mask = int.from_bytes(records[4:8], "little")
                 gone |= bool(mask & IN_IGNORED)
-                events = events[16 + int.from_bytes(events[12:16], "little") :]
+                records = records[16 + int.from_bytes(records[12:16], "little") :]
         return gone
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from e2e.installation import PASSWORD, Call, Service
 from e2e.surroundings import in_database, must
 
-from svc.db.ids import after, now
+from svc.host.ids import after, now
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 USER = "tse-bob"

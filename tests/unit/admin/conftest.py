@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from svc.__main__ import main
-from svc.db import owner
 from svc.db.connect import close_database
 from svc.errors import SvcError
+from svc.host import owner
 
 Svc = Callable[..., tuple[int, str, str]]
 
@@ -30,7 +30,7 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("SVC_RECOVERY_DIR", str(tmp_path / "recovery"))
     monkeypatch.setenv("SVC_SOCKET", str(tmp_path / "run" / "svc.sock"))
     monkeypatch.setattr("svc.domain.accounts.passwords.COST", 4)
-    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "no-such-account")
+    monkeypatch.setattr("svc.host.owner.SERVICE_USER", "no-such-account")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in handlers.items():  # a command changes them for the process that it is

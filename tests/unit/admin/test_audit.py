@@ -16,9 +16,9 @@ from svc.admin.checks import audit as check
 from svc.admin.findings import Finding, Host
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
-from svc.db.owner import owner_of
 from svc.domain import audit, audit_archive
 from svc.domain.audit_chain import Head
+from svc.host.owner import owner_of
 from svc.settings import Settings
 
 LATER = "2999-01-01"

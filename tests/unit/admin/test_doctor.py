@@ -125,7 +125,7 @@ def test_repairs_come_before_the_checks(
     svc: Any, checks: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc.admin.own_files.settings_file", list)
-    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "nobody")
+    monkeypatch.setattr("svc.host.owner.SERVICE_USER", "nobody")
     checks(sound)
     code, out, _ = svc("doctor", "--repair", "--json")
     found = json.loads(out)["items"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from svc.admin.findings import Enrolled, Host, fail, lines_of, ok, read_enrolled, warn
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 

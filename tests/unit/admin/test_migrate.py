@@ -17,7 +17,7 @@ from svc.admin.checks import order
 from svc.db import check, condition, faults
 from svc.db.connect import close_database
 from svc.db.lock import hold
-from svc.db.owner import Owner, run_as
+from svc.host.owner import Owner, run_as
 
 
 def rows(path: str, query: str) -> list[tuple[Any, ...]]:
@@ -146,9 +146,9 @@ def test_the_data_directory_is_made_for_the_service(
     svc: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None
 ) -> None:
     open_to_all(tmp_path)
-    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "nobody")
+    monkeypatch.setattr("svc.host.owner.SERVICE_USER", "nobody")
     path = tmp_path / "lib" / "svc" / "data" / "svc.db"
-    monkeypatch.setattr("svc.db.accounts.HOME", str(path.parent))  # the default path's
+    monkeypatch.setattr("svc.host.accounts.HOME", str(path.parent))  # the default path's
     umask = os.umask(0o077)  # a hardened root's
     try:
         assert svc("migrate", "--db", str(path))[0] == 0
@@ -164,7 +164,7 @@ def test_the_data_directory_is_made_for_the_service(
 
 def serve_by(monkeypatch: pytest.MonkeyPatch, name: str = "nobody") -> pwd.struct_passwd:
     """Let this account be the server's user."""
-    monkeypatch.setattr("svc.db.owner.SERVICE_USER", name)
+    monkeypatch.setattr("svc.host.owner.SERVICE_USER", name)
     return pwd.getpwnam(name)
 
 

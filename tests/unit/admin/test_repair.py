@@ -12,7 +12,7 @@ from svc.admin import own_files
 from svc.admin.findings import Finding
 from svc.admin.own_files import ROOT, OwnFile
 from svc.admin.repair import UnsafeError, repair, resolved
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 
 NOBODY = Owner(65534, 65534)
 

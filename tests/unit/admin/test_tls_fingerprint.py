@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from svc.admin import tls_fingerprint
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.tls import certificates
 from svc.tls.certificates import Certificate, CertificateInfo
 
@@ -97,7 +97,7 @@ def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: p
 def test_it_opens_no_database_that_is_somebody_elses(
     svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc.db.owner.owner_of", lambda _path: Owner(65534, 65534))
+    monkeypatch.setattr("svc.host.owner.owner_of", lambda _path: Owner(65534, 65534))
     monkeypatch.setattr("os.geteuid", lambda: 4242)
     code, _, err = svc("tls-fingerprint")
     assert code == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from svc.db import location
-from svc.db.owner import Owner
 from svc.errors import DatabaseRefused
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 

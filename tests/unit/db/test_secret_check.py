@@ -8,8 +8,8 @@ import pytest
 
 from svc.db import facts, secret_check
 from svc.db.connect import close_database
-from svc.db.secret import ensure_secret, read_secret
 from svc.errors import HostRefused
+from svc.host.secret import ensure_secret, read_secret
 
 
 @pytest.fixture

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd, caller_of, make_template, make_user, make_workspace
 
-from svc.db import facts
+from svc.db import acting, facts
 from svc.db.connect import RETRY_S, database, write
-from svc.db.eventlog import acting
-from svc.db.ids import after, now
 from svc.domain import audit, events, retention
 from svc.domain.accounts import removal, tokens
 from svc.domain.pages import Page
 from svc.errors import AdminOnly, ValidationFailed
+from svc.host.ids import after, now
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from unit.configuring import configured
 
-from svc.db.ids import after, now
 from svc.domain import host_reports
 from svc.domain.host_reports import HOST
 from svc.domain.pages import Page
 from svc.errors import ValidationFailed
+from svc.host.ids import after, now
 
 ITEM = {"code": "disk", "level": "ok", "found": "plenty", "remedy": ""}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain import audit, audit_chain, retention
 from svc.domain.principal import Caller
+from svc.host.ids import after, now
 from svc.limits import ENDED_DAYS_KEPT
 
 

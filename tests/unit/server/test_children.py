@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db.accounts import Accounts
 from svc.helper import start
+from svc.host.accounts import Accounts
 from svc.server import children
 from svc.server.confinement import SETUID_ALONE
 from svc_helper import interpreter

@@ -13,8 +13,8 @@ import pytest
 from unit.forking import PR_SET_NO_NEW_PRIVS, forked
 
 from svc.app import Parent, Role
-from svc.db.accounts import Accounts
 from svc.errors import HostRefused
+from svc.host.accounts import Accounts
 from svc.server import confinement, restart
 from svc.server.heartbeat import Heartbeat
 from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from unit.forking import ROLES, forked
 
-from svc.db.accounts import Accounts
-from svc.db.owner import HARMLESS
 from svc.errors import HostRefused
+from svc.host.accounts import Accounts
+from svc.host.owner import HARMLESS
 from svc.server import seccomp
 from svc.server.supervisor import _require_startable, both_ready
 from svc.settings import Settings

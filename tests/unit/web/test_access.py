@@ -18,11 +18,11 @@ from unit.bundling import END, member, written
 from unit.configuring import configured
 from unit.serving import IMAGE, caller_of, make_template
 
-from svc.db import trial
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.accounts import sessions, tokens
+from svc.domain.licence import trial
 from svc.errors import NotAvailable
+from svc.host.ids import now
 from svc.web import access
 from svc.web.api import BLUEPRINTS
 from svc.web.callers.credentials import COOKIE, HEADER

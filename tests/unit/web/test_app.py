@@ -15,13 +15,14 @@ import pytest
 from unit.configuring import configured
 from unit.serving import Visitor, checked
 
-from svc.db import condition, connect, faults, migrate, reserve, trial
+from svc.db import condition, connect, faults, migrate, reserve
 from svc.db.connect import database
-from svc.db.ids import after, now
-from svc.db.secret import ensure_secret
 from svc.domain import configuration, operations
 from svc.domain.accounts import keys, sessions, users
+from svc.domain.licence import trial
 from svc.errors import SvcError
+from svc.host.ids import after, now
+from svc.host.secret import ensure_secret
 from svc.settings import Settings
 from svc.web import access
 from svc.web import app as web_app

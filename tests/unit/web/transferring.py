@@ -20,8 +20,8 @@ from unit.web.gunicorn_worker.test_listeners import ME, Served
 
 from svc.db import connect
 from svc.db.connect import database
-from svc.db.secret import read_secret
 from svc.domain.accounts import sessions, users
+from svc.host.secret import read_secret
 from svc.settings import Settings
 from svc.tls import certificates
 from svc.tls.certificates import Certificate

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from svc.db import connect, migrate
-from svc.db.ids import now
 from svc.domain.accounts import users
+from svc.host.ids import now
 
 
 @pytest.fixture

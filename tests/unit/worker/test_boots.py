@@ -11,10 +11,10 @@ import pytest
 from unit.configuring import configured
 from unit.serving import IMAGE, MISSING, FarEnd, make_template, make_workspace
 
-from svc.db import trial
 from svc.db.connect import database, write
 from svc.domain import operations
 from svc.domain.accounts import users
+from svc.domain.licence import trial
 from svc.worker.boots import AT_ONCE, Boots, due
 from svc.worker.reconciler import Reconciler
 

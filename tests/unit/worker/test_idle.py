@@ -10,9 +10,9 @@ import pytest
 from unit.serving import FarEnd, make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.db.ids import after
 from svc.domain import operations
 from svc.domain.workspaces import idle
+from svc.host.ids import after
 from svc.worker.idle import IdleWatch
 
 AT = "2026-01-01T00:00:00.000Z"

@@ -14,9 +14,9 @@ import pytest
 from unit.serving import FarEnd, Given, make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import events
 from svc.domain.workspaces import launchers
+from svc.host.ids import now
 from svc.worker import launchers as watching
 from svc.worker import threads
 from svc.worker.launchers import LauncherWatch

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from unit.configuring import configured
 
-from svc.db import facts, trial
-from svc.db.ids import after, now
+from svc.db import facts
+from svc.domain.licence import trial
+from svc.host.ids import after, now
 from svc.worker.licence import LicenceWatch
 
 

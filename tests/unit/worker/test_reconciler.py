@@ -18,10 +18,10 @@ from unit.serving import CONTAINER, FarEnd, make_template
 from svc.db import connect
 from svc.db.connect import close_database, database, write
 from svc.db.held import numbers
-from svc.db.ids import after, now
 from svc.domain.accounts import users
 from svc.domain.workspaces import leases, reconcile_rules, workspaces
 from svc.errors import SvcError
+from svc.host.ids import after, now
 from svc.worker.reconciler import Reconciler
 
 LONG_AGO = "2026-01-01T00:00:00.000Z"

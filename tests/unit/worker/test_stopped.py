@@ -11,9 +11,9 @@ import pytest
 from unit.serving import CONTAINER, FarEnd, make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain import operations
 from svc.domain.accounts import users
+from svc.host.ids import after, now
 from svc.limits import DELETE_AFTER_S
 from svc.worker.stopped import AGAIN_S, StoppedWatch, due
 

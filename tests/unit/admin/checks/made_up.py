@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc.admin.findings import Enrolled, Finding, Host
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 ADA, BEN = Enrolled("ada", 4001), Enrolled("ben", 4002)

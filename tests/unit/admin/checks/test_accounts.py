@@ -14,8 +14,8 @@ from unit.admin.checks.made_up import levels, put
 
 from svc.admin.checks import accounts
 from svc.admin.findings import Host
-from svc.db.owner import Owner
 from svc.errors import SvcError
+from svc.host.owner import Owner
 
 host = made_up.host
 

@@ -12,7 +12,7 @@ import pytest
 
 from svc.admin.checks import backups
 from svc.admin.findings import Host
-from svc.db.owner import owner_of
+from svc.host.owner import owner_of
 from svc.settings import Settings
 
 

@@ -10,8 +10,8 @@ import pytest
 from svc.admin.checks import confinement as module
 from svc.admin.checks.confinement import AppProcess, confinement
 from svc.admin.findings import Finding, Host
-from svc.db.accounts import Accounts
-from svc.db.owner import Owner
+from svc.host.accounts import Accounts
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 NONE, SETUID = "0" * 16, "0" * 14 + "80"

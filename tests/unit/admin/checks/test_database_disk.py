@@ -11,8 +11,8 @@ import pytest
 from svc.admin.checks import database
 from svc.admin.findings import Finding, Host
 from svc.db import condition, faults, reserve
-from svc.db.owner import Owner
 from svc.errors import SvcError
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from svc.admin.checks import gpus
 from svc.admin.findings import Finding, Host
-from svc.db.owner import Owner
 from svc.domain.gpus import cdi, hardware
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 GPUS: list[dict[str, Any]] = [

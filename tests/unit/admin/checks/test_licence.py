@@ -12,9 +12,10 @@ from unit.admin.checks import test_service
 from svc.admin.checks import licence as module
 from svc.admin.checks.licence import licence
 from svc.admin.findings import Host
-from svc.db import clock, trial
-from svc.db.clock import Record
-from svc.db.ids import after, now
+from svc.domain.licence import trial
+from svc.host import clock
+from svc.host.clock import Record
+from svc.host.ids import after, now
 from svc.settings import Settings
 
 REQUEST = "sudo svc admin license request"

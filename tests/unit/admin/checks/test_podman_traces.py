@@ -15,8 +15,8 @@ from unit.admin.checks.made_up import ADA, BEN, levels, put
 
 from svc.admin.checks import podman_traces
 from svc.admin.findings import Enrolled, Host
-from svc.db.owner import Owner
 from svc.errors import SvcError
+from svc.host.owner import Owner
 
 host = made_up.host
 OWN = "/user.slice/user-4001.slice/user@4001.service/user.slice/libpod-conmon-1.scope"

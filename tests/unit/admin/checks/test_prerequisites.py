@@ -11,7 +11,7 @@ from unit.admin.checks.made_up import levels, put
 
 from svc.admin.checks import prerequisites
 from svc.admin.findings import Host
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 host = made_up.host

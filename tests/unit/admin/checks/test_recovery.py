@@ -10,8 +10,8 @@ import pytest
 
 from svc.admin.checks import recovery
 from svc.admin.findings import Host
-from svc.db import notes, switching
-from svc.db.owner import owner_of
+from svc.host import notes, switching
+from svc.host.owner import owner_of
 from svc.settings import Settings
 
 

@@ -17,10 +17,10 @@ from svc.admin.findings import Enrolled, Finding, Host
 from svc.db import migrate, secret_check
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
-from svc.db.owner import Owner
 from svc.domain import audit
 from svc.domain.accounts import users
 from svc.errors import DatabaseRefused
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 
@@ -262,7 +262,7 @@ def test_the_interpreter_must_be_readable_by_the_service(
 
 
 def test_the_accounts_of_the_app(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.db.accounts.APP", "no-such-account")
+    monkeypatch.setattr("svc.host.accounts.APP", "no-such-account")
     (found,) = doctor.run([service.service_user], host)
     assert (found.code, found.level, bool(found.remedy)) == ("service_user", "fail", True)
 

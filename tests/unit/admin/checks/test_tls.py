@@ -11,7 +11,7 @@ from unit.tls.test_serving import issued
 
 from svc.admin.checks.tls import tls_certificate, tls_key
 from svc.admin.findings import Finding, Host
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.settings import Settings
 from svc.tls import certificates, serving
 from svc.tls.certificates import Certificate

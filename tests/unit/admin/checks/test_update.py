@@ -11,7 +11,7 @@ from svc.admin.checks.update import update
 from svc.admin.custody import package
 from svc.admin.findings import Host
 from svc.admin.update import record
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 pytestmark = pytest.mark.allow_commands("dpkg", "dpkg-query")

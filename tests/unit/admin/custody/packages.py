@@ -29,11 +29,11 @@ ROOT, VERSION = {root!r}, {version!r}
 import svc.admin.custody.package as package
 import svc.admin.custody.service_unit as service_unit
 import svc.db.migrate as migrate
-import svc.db.owner
+import svc.host.owner
 import svc.settings
 
 svc.settings.read_env_file = dict
-svc.db.owner.SERVICE_USER = "no-such-account"
+svc.host.owner.SERVICE_USER = "no-such-account"
 package.ROOT, package.__file__ = ROOT, ROOT + "/usr/lib/svc/python/svc/package.py"
 service_unit.SYSTEMD, service_unit.SYSTEMCTL = ROOT, ROOT + "/systemctl"
 service_unit.HEALTHY_WITHIN_S, service_unit.EVERY_S = 0.05, 0.02  # the first answer counts however late

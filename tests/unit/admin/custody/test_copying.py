@@ -9,8 +9,8 @@ import pytest
 
 from svc.admin.custody import copying
 from svc.db.lock import hold
-from svc.db.owner import Owner, run_as
 from svc.errors import DatabaseDamaged, DatabaseRefused, StorageFull, SvcError
+from svc.host.owner import Owner, run_as
 
 ME = os.getpid()
 

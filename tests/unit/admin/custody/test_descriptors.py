@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc.admin.custody.descriptors import as_path, end_with
-from svc.db.owner import Owner, run_as
+from svc.host.owner import Owner, run_as
 
 NOBODY = Owner(65534, 65534)
 

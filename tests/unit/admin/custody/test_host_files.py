@@ -12,8 +12,8 @@ import pytest
 
 from svc.admin import own_files
 from svc.admin.custody import host_files, missing
-from svc.db.owner import Owner
 from svc.errors import SvcError
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 ME = Owner(os.geteuid(), os.getegid())

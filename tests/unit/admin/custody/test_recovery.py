@@ -11,7 +11,7 @@ import pytest
 
 from svc.admin.custody import recovery, writing
 from svc.admin.custody.target import opened
-from svc.db.owner import owner_of
+from svc.host.owner import owner_of
 from svc.settings import Settings
 
 

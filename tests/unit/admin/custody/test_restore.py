@@ -16,8 +16,8 @@ from unit.admin.custody.rows import ask, change, user, workspace
 
 from svc.__main__ import build_parser
 from svc.admin.audit_heads import RootsHeads
-from svc.db import restoring
 from svc.db.connect import close_database
+from svc.host import restoring
 
 
 def test_what_was_ended_since_does_not_come_back(
@@ -99,7 +99,7 @@ def test_the_doctor_names_the_command_for_an_interrupted_one(database: str, tmp_
     from svc.admin.checks.database import database as of_database
     from svc.admin.doctor import run
     from svc.admin.findings import Host
-    from svc.db.owner import owner_of
+    from svc.host.owner import owner_of
     from svc.settings import Settings
 
     restoring.put(str(tmp_path / "state"), {"database": database})
@@ -115,7 +115,7 @@ def chain_of(svc: Svc) -> Callable[[str], str]:
     def level(database: str) -> str:
         from svc.admin.checks.audit import audit_chain
         from svc.admin.findings import Host
-        from svc.db.owner import owner_of
+        from svc.host.owner import owner_of
         from svc.settings import Settings
 
         close_database()

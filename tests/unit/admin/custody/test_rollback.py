@@ -13,7 +13,8 @@ from unit.admin.custody.packages import PROGRAMS, Place, sets
 from unit.admin.custody.rows import ask, change, user
 
 from svc.commandline import output
-from svc.db import migrate, notes, switching
+from svc.db import migrate
+from svc.host import notes, switching
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)
 KEYS = [

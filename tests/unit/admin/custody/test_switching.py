@@ -21,11 +21,11 @@ from unit.admin.custody.packages import PROGRAMS, Place, sets, to
 from unit.admin.custody.rows import ask, change, user
 
 from svc.admin.custody import package, switching
-from svc.db import notes
-from svc.db import switching as note_of
 from svc.db.lock import hold
-from svc.db.restoring import require_none
 from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, StorageFull
+from svc.host import notes
+from svc.host import switching as note_of
+from svc.host.restoring import require_none
 from svc.settings import Settings
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)

@@ -17,9 +17,9 @@ import pytest
 
 from svc.admin.custody import snapshots, writing
 from svc.admin.custody.target import opened
-from svc.db import owner as owners
-from svc.db.owner import Owner, run_as
 from svc.errors import DatabaseDamaged, FileRefused, StorageFull, SvcError
+from svc.host import owner as owners
+from svc.host.owner import Owner, run_as
 from svc.settings import Settings
 
 NOBODY = Owner(65534, 65534)

@@ -15,8 +15,9 @@ import pytest
 from unit.admin.conftest import Svc
 from unit.licensing import CODE, Vendor, build
 
-from svc.db import clock, trial
-from svc.db.ids import after, now
+from svc.domain.licence import trial
+from svc.host import clock
+from svc.host.ids import after, now
 
 pytestmark = pytest.mark.allow_commands(os.path.basename(sys.executable))
 License = Callable[..., tuple[int, str, str]]

@@ -11,9 +11,9 @@ import pytest
 
 from svc.admin.findings import Enrolled, Host
 from svc.admin.people import provisioning_status
-from svc.db.owner import Owner
 from svc.domain.accounts import users
 from svc.domain.accounts.users import Account
+from svc.host.owner import Owner
 from svc.settings import Settings
 
 NOBODY = pwd.getpwnam("nobody")

@@ -8,9 +8,9 @@ from unit.admin.accounts import add_token
 
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
-from svc.db.secret import read_secret
 from svc.domain.accounts import passwords, retirement, sessions, users
 from svc.errors import HostRefused
+from svc.host.secret import read_secret
 
 GOOD = b"q7#fLp2z tap cup\n"
 

@@ -13,7 +13,7 @@ import pytest
 from unit.releasing import ReleaseVendor, Server, served
 
 from svc.admin.update.releases import Package
-from svc.db.owner import Owner
+from svc.host.owner import Owner
 from svc.tls import certificates
 
 CONTENT = bytes(byte * byte % 251 for byte in range(300_000))  # of a package

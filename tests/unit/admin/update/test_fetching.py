@@ -13,8 +13,8 @@ from unit.releasing import Server
 from svc.admin.update import fetching
 from svc.admin.update.releases import Package
 from svc.admin.update.source import Source, download
-from svc.db.owner import Owner
 from svc.errors import ReleaseInvalid, ReleaseUnavailable
+from svc.host.owner import Owner
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from unit.releasing import NEXT_SCHEMA, make_program
 from svc.admin.custody.writing import source_of
 from svc.admin.update.rehearsal import rehearse
 from svc.admin.update.releases import Release
-from svc.db.owner import Owner, owner_of
 from svc.errors import StorageFull, UpdateFailed
+from svc.host.owner import Owner, owner_of
 from svc.settings import Settings
 
 pytestmark = pytest.mark.allow_commands("dpkg-deb", "setpriv")

@@ -9,11 +9,11 @@ import pytest
 from unit.configuring import configured
 
 from svc.db.connect import database
-from svc.db.ids import after, now
 from svc.domain.accounts import sessions, users
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, StorageFull
+from svc.host.ids import after, now
 from svc.limits import (
     SESSION_IDLE_S,
     SESSION_IDLE_SUPERUSER_S,

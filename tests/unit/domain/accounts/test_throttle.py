@@ -11,10 +11,10 @@ import pytest
 from unit.configuring import configured
 from unit.serving import make_user
 
-from svc.db import ids
 from svc.db.connect import close_database, database
 from svc.domain.accounts import throttle
 from svc.errors import TooManyRequests
+from svc.host import ids
 from svc.limits import (
     LOGIN_FAILURES_MAX,
     LOGIN_PLACE_FAILURES,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from svc.db.connect import close_database, database
-from svc.db.ids import after, now
 from svc.domain.accounts import sessions, tickets, tokens, users
 from svc.domain.principal import Caller
 from svc.errors import TooManyRequests
+from svc.host.ids import after, now
 from svc.limits import TICKET_S, TICKETS_PER_USER
 
 WHAT = ("fs.download", "notes.txt")

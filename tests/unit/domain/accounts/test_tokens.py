@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.db.connect import database
-from svc.db.ids import after
 from svc.domain.accounts import tokens, users
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
@@ -27,6 +26,7 @@ from svc.errors import (
     TokenExpired,
     ValidationFailed,
 )
+from svc.host.ids import after
 from svc.limits import TOKENS_PER_USER, USE_NOTED_S
 
 START = "2030-01-01T00:00:00.000Z"

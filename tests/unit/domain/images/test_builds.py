@@ -12,7 +12,6 @@ from unit.serving import DIGEST, IMAGE, MISSING, FarEnd, make_template
 
 from svc import errors
 from svc.db.connect import database, write
-from svc.db.ids import now
 from svc.domain import operations
 from svc.domain.images import builds, images
 from svc.domain.pages import Page
@@ -21,6 +20,7 @@ from svc.domain.templates import contexts
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates.bundles import ContextFile
 from svc.domain.templates.rows import Template
+from svc.host.ids import now
 
 DOCKERFILE = "FROM registry.example/debian:12\nCOPY run /run\n"
 

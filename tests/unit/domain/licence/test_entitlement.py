@@ -9,12 +9,13 @@ import pytest
 from unit.configuring import configured
 from unit.licensing import CODE, Vendor, put
 
-from svc.db import clock, facts, trial
-from svc.db.clock import Record
-from svc.db.ids import after, now
-from svc.domain.licence import entitlement
+from svc.db import facts
+from svc.domain.licence import entitlement, trial
 from svc.domain.licence.entitlement import resolve
 from svc.errors import LicenseInvalid
+from svc.host import clock
+from svc.host.clock import Record
+from svc.host.ids import after, now
 
 DAY_S = 86400
 

@@ -11,10 +11,9 @@ from unit.domain.licence.test_entitlement import days_ago
 from unit.licensing import Vendor, put
 from unit.serving import CONTAINER, FarEnd, caller_of, make_template, make_user, make_workspace
 
-from svc.db import trial
 from svc.db.connect import database, write
 from svc.domain.accounts import users
-from svc.domain.licence import gate
+from svc.domain.licence import gate, trial
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
 from svc.errors import LicenseLimit, LicenseRequired

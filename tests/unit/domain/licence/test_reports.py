@@ -9,9 +9,9 @@ from unit.domain.licence.test_entitlement import days_ago
 from unit.licensing import CODE, Vendor, put
 from unit.serving import make_user
 
-from svc.db import clock, trial
-from svc.db.clock import Record
-from svc.domain.licence import entitlement, reports
+from svc.domain.licence import entitlement, reports, trial
+from svc.host import clock
+from svc.host.clock import Record
 
 
 def codes() -> list[str]:

@@ -10,12 +10,12 @@ import pytest
 from unit.serving import make_workspace
 
 from svc.db.connect import close_database, database, write
-from svc.db.ids import now
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.workspaces import states, workspaces
 from svc.domain.workspaces.transitions import claim_start
 from svc.errors import QuotaExceeded
+from svc.host.ids import now
 
 GIB = 2**30
 

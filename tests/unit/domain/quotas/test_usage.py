@@ -5,10 +5,10 @@ from __future__ import annotations
 from unit.serving import make_workspace
 
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.quotas import quotas, usage
+from svc.host.ids import now
 
 NOTHING = {"workspaces": 0, "running": 0, "gpus": 0, "cpu": 0.0, "memory_bytes": 0, "image_bytes": 0}
 

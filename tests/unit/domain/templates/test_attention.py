@@ -5,10 +5,10 @@ from __future__ import annotations
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database
-from svc.db.ids import after, now
 from svc.domain.accounts import tokens
 from svc.domain.principal import Caller
 from svc.domain.templates import attention
+from svc.host.ids import after, now
 
 NONE = {"tokens_expiring": 0, "reviews_waiting": 0, "gpus_lost": 0, "operations_failed": 0}
 

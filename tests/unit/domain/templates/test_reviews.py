@@ -10,12 +10,12 @@ from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_user
 
 from svc import errors
 from svc.db.connect import database
-from svc.db.ids import new_id, now
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import reviews as template_reviews
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
+from svc.host.ids import new_id, now
 
 RECIPE = "FROM registry.example/debian:12\n"
 

@@ -9,10 +9,10 @@ from unit.serving import CONTAINER, FarEnd, make_workspace
 
 from svc import errors, limits
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import states, workspaces
+from svc.host.ids import now
 
 
 @pytest.fixture

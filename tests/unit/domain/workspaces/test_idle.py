@@ -12,13 +12,13 @@ from unit.configuring import configured
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.db.ids import after, now
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller
 from svc.domain.workspaces import idle
 from svc.domain.workspaces.idle import Use, Watched
 from svc.errors import NotFound, WorkspaceNotRunning
+from svc.host.ids import after, now
 
 AT = "2026-01-01T00:00:00.000Z"
 MINUTE = 60_000_000  # microseconds

@@ -11,10 +11,10 @@ from unit.serving import CONTAINER, FarEnd, make_workspace
 
 from svc import errors
 from svc.db.connect import close_database, database, write
-from svc.db.ids import now
 from svc.domain.principal import Caller
 from svc.domain.workspaces import leases, reconcile_rules, transitions, workspaces
 from svc.domain.workspaces.reconcile_rules import Seen
+from svc.host.ids import now
 
 STARTED = {"container_id": CONTAINER, "pid": 5, "started_at": None, "devices_missing": []}
 IDLE = {"exists": True, "status": "stopped"}

@@ -12,13 +12,13 @@ from unit.serving import CONTAINER, IMAGE, FarEnd, make_workspace
 
 from svc import errors
 from svc.db.connect import close_database, database, write
-from svc.db.ids import now
 from svc.domain import versions
 from svc.domain.images import images
 from svc.domain.principal import Caller
 from svc.domain.templates import templates
 from svc.domain.workspaces import reconcile_rules, states, transitions, upgrades, workspaces
 from svc.domain.workspaces.reconcile_rules import Seen
+from svc.host.ids import now
 
 NEW = "registry.example/team/base:2"
 NEXT = "e" * 64

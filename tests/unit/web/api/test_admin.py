@@ -10,9 +10,9 @@ import pytest
 from unit.configuring import configured
 from unit.serving import caller_of, checked
 
-from svc.db import ids
 from svc.domain import audit, audit_chain, host_reports
 from svc.domain.accounts import sessions, tokens
+from svc.host import ids
 
 OWN = {
     "id", "at", "user", "via", "address", "action", "target", "target_name", "target_owner", "outcome",

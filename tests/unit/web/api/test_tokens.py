@@ -8,9 +8,9 @@ import pytest
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database
-from svc.db.ids import now
 from svc.domain.accounts import tokens
 from svc.domain.principal import Caller
+from svc.host.ids import now
 
 KEYS = {
     "id", "name", "prefix", "scopes", "status", "expires_soon", "created_at", "expires_at", "last_used_at",

@@ -10,9 +10,9 @@ import pytest
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database
-from svc.db.ids import after, now
 from svc.domain.accounts import account_status, sessions, tokens, users
 from svc.domain.accounts.sessions import Secrets
+from svc.host.ids import after, now
 from svc.limits import SESSION_IDLE_S, TOKEN_FAILURES_MAX
 from svc.web.callers import credentials
 from svc.web.callers.credentials import COOKIE, HEADER

@@ -22,10 +22,10 @@ from unit.configuring import FAST, SECRET
 from unit.serving import FarEnd, copy_of_migrated, make_user
 
 from svc.db import connect
-from svc.db.secret import ensure_secret, read_secret
 from svc.domain import configuration
 from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
+from svc.host.secret import ensure_secret, read_secret
 from svc.server.listeners import SO_PASSRIGHTS, refuse_descriptors
 from svc.settings import Settings
 from svc.web import app as web_app

@@ -22,10 +22,10 @@ from unit.web.gunicorn_worker.test_listeners import Answer, Served, served, sock
 from unit.web.transferring import soon
 
 from svc.db import connect
-from svc.db.secret import read_secret
 from svc.domain.accounts import sessions, users
 from svc.domain.templates import bundles
 from svc.domain.templates.bundles import ContextFile
+from svc.host.secret import read_secret
 from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX
 from svc.settings import Settings
 from svc.tls import certificates

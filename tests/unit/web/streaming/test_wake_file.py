@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.db.eventlog import mark
+from svc.db import events
 from svc.web.streaming import wake_file
 from svc.web.streaming.wake_file import WakeFile
 
@@ -19,16 +19,16 @@ def test_a_touch_wakes(tmp_path: Path) -> None:
     for _ in range(3):
         woken = threading.Thread(target=file.wait, args=(60,))
         woken.start()
-        mark.announce(database)
+        events.announce(database)
         woken.join(20)
         assert not woken.is_alive()
-    os.unlink(f"{database}{mark.SUFFIX}")
+    os.unlink(f"{database}{events.SUFFIX}")
     assert file.wait(20)
-    assert os.path.exists(f"{database}{mark.SUFFIX}")
+    assert os.path.exists(f"{database}{events.SUFFIX}")
     file.wait(0)  # what its removal and its return said
     woken = threading.Thread(target=file.wait, args=(60,))
     woken.start()
-    mark.announce(database)
+    events.announce(database)
     woken.join(20)
     assert not woken.is_alive()
     file.close()

@@ -18,13 +18,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import svc.db.owner
+import svc.host.owner
 import svc.settings
 from svc.__main__ import main as svc_main
 from svc.admin.custody import backup, recovery, restore, reviving, verify, writing  # noqa: F401  before the forks
-from svc.db import restoring
 from svc.db.connect import database, open_database, write
 from svc.errors import SvcError
+from svc.host import restoring
 
 WAYS = {"error": 1, "full": 2, "short": 3, "errors from then on": 4}
 NONE = 10**9
@@ -158,7 +158,7 @@ def numbers(total: int, points: int) -> Iterator[int]:
 def main(command: str, points: int, path: str, folder: str, argument: str) -> int:
     """Print what each run came to."""
     svc.settings.read_env_file = dict  # type: ignore[assignment]  # no settings of this host
-    svc.db.owner.SERVICE_USER = "no-such-account"
+    svc.host.owner.SERVICE_USER = "no-such-account"
     if command == "write":
         file = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process
         told = os.dup(file.fileno())

@@ -20,12 +20,12 @@ from typing import Any
 import failing_calls
 from failing_calls import NONE, WAYS, forked, numbers, rows, sound, svc_main
 
-import svc.db.owner
+import svc.host.owner
 import svc.settings
 from svc.admin.custody import package, rollback, service_unit, switching
 from svc.admin.update import applying, fetching, rehearsal, releases, update
 from svc.db import migrate
-from svc.db import switching as note_of
+from svc.host import switching as note_of
 
 BEFORE_THE_FORKS = (failing_calls, rollback, switching, applying, fetching, rehearsal, releases, update)
 KEPT = ("host", "data", "state", "recovery")
@@ -34,7 +34,7 @@ KEPT = ("host", "data", "state", "recovery")
 def pretend(root: str, keys: list[str]) -> None:
     """This program is the installed package of the place."""
     svc.settings.read_env_file = dict  # type: ignore[assignment]  # no settings of this host
-    svc.db.owner.SERVICE_USER = "no-such-account"
+    svc.host.owner.SERVICE_USER = "no-such-account"
     package.ROOT, package.__file__ = root, f"{root}/usr/lib/svc/python/svc/package.py"
     package.LOCK_S = 0.1
     service_unit.SYSTEMD, service_unit.SYSTEMCTL = root, f"{root}/systemctl"

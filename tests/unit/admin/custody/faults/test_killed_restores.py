@@ -12,8 +12,8 @@ from unit.admin.conftest import Svc
 from unit.admin.custody.killing import run_until
 from unit.admin.custody.rows import ask, change, user
 
-from svc.db import restoring
-from svc.db.owner import Owner, run_as
+from svc.host import restoring
+from svc.host.owner import Owner, run_as
 
 STRIDE = 4 // rounds(1, 1, 4)  # a release tries every step
 OWNER = Owner(65534, 65534)

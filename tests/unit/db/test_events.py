@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from unit.serving import copy_of_migrated
 
-from svc.db import connect
+from svc.db import acting, connect, events
 from svc.db.connect import database, write
-from svc.db.eventlog import acting, mark
 
 INSERT = "INSERT INTO events (type, subject_type) VALUES ('workspace.updated', 'host')"
 
@@ -29,7 +28,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def touched(db: str) -> bool:
     """Whether the file was touched since the last time."""
-    path = f"{db}{mark.SUFFIX}"
+    path = f"{db}{events.SUFFIX}"
     if not os.path.exists(path):
         return False
     is_new = os.stat(path).st_mtime_ns != 0
@@ -53,8 +52,8 @@ def test_events_get_the_actor_of_their_transaction(db: str) -> None:
 def test_the_file_is_touched_after_a_commit_with_events_only(db: str) -> None:
     with write():
         database.execute_sql(INSERT)
-    assert not os.path.exists(f"{db}{mark.SUFFIX}")  # before somebody watches it
-    mark.ensure(f"{db}{mark.SUFFIX}", db)
+    assert not os.path.exists(f"{db}{events.SUFFIX}")  # before somebody watches it
+    events.ensure(f"{db}{events.SUFFIX}", db)
     assert touched(db)
     with write():
         database.execute_sql("INSERT INTO facts (name, value) VALUES ('x', 'y')")
@@ -66,7 +65,7 @@ def test_the_file_is_touched_after_a_commit_with_events_only(db: str) -> None:
         database.execute_sql(INSERT)
         raise KeyError
     assert not touched(db)
-    assert mark.highest(database.execute_sql) == 2
+    assert events.highest(database.execute_sql) == 2
     with write():
         database.execute_sql(INSERT)
     assert touched(db)
@@ -74,12 +73,12 @@ def test_the_file_is_touched_after_a_commit_with_events_only(db: str) -> None:
 
 def test_its_mode_is_the_databases(db: str) -> None:
     os.chmod(db, 0o660)
-    path = f"{db}{mark.SUFFIX}"
-    mark.ensure(path, db)
+    path = f"{db}{events.SUFFIX}"
+    events.ensure(path, db)
     assert os.stat(path).st_mode & 0o777 == 0o660
     os.unlink(path)
     os.symlink("/nowhere", path)
-    mark.announce(db)  # follows no link, and fails for nobody
+    events.announce(db)  # follows no link, and fails for nobody
     assert os.path.islink(path)
 
 
@@ -92,7 +91,7 @@ def test_a_database_of_an_earlier_release_has_none(db: str) -> None:
             except sqlite3.OperationalError as error:
                 raise connect.peewee.OperationalError(str(error)) from None
 
-        assert mark.highest(execute) == 0
+        assert events.highest(execute) == 0
     other.close()
     database.execute_sql("DROP TABLE events")
     with write():

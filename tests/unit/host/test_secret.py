@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db.secret import ensure_secret, read_secret
 from svc.errors import HostRefused
+from svc.host.secret import ensure_secret, read_secret
 
 
 def test_it_is_made_once_and_for_its_owner(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 
-from svc.db import facts, root_file
+from svc.db import facts
 from svc.db.connect import database
-from svc.db.root_file import checked
+from svc.host import root_file
+from svc.host.root_file import checked
 from svc_helper import atomic_file
 
 FACT = "trial_started_at"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db.connect import database, open_database
-from svc.db.trial import file_of, read_file, resolve, write_file
+from svc.db.connect import database
+from svc.domain.licence.trial import file_of, read_file, resolve, write_file
 
 EARLY, LATE, NOW = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"
 
@@ -28,9 +28,8 @@ EARLY, LATE, NOW = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z", "2026
     ],
 )
 def test_the_earlier_wins_and_the_database_keeps_it(
-    migrated: str, fact: str | None, in_file: str | None, start: str
+    db: str, fact: str | None, in_file: str | None, start: str
 ) -> None:
-    open_database(migrated)
     if fact is not None:
         database.execute_sql("INSERT INTO facts (name, value) VALUES ('trial_started_at', ?)", (fact,))
     assert resolve(NOW, in_file) == start

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import clock
-from svc.db.clock import Clock, Record, Recorder
-from svc.db.ids import after, now
+from svc.host import clock
+from svc.host.clock import Clock, Record, Recorder
+from svc.host.ids import after, now
 
 PAST, FUTURE = "2026-01-01T00:00:00.000Z", "2100-01-01T00:00:00.000Z"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import peewee
 
-from svc.db.eventlog import acting
-from svc.db.sharing import mode_beside
+from svc.db import acting
+from svc.host.sharing import mode_beside
 
 SUFFIX = ".events"
 Execute = Callable[..., Any]  # a statement and its values; returns a cursor

@@ -11,7 +11,7 @@ import contextlib
 import os
 import stat
 
-from svc.db.owner import service_owner
+from svc.host.owner import service_owner
 
 BESIDE = (
     "-wal",

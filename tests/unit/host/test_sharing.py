@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import sharing
-from svc.db.owner import Owner
+from svc.host import sharing
+from svc.host.owner import Owner
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from svc.db.eventlog import acting
+from svc.db import acting
 
 
 def test_a_thread_has_its_own_actor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import contextlib
 import os
 from typing import Any
 
-from svc.db import notes, switching
-from svc.db.owner import admin_command
 from svc.errors import DatabaseRefused
+from svc.host import notes, switching
+from svc.host.owner import admin_command
 
 NAME = "restore-under-way"
 DRAFT = ".restoring"  # suffix of the new database until it takes the place of the old one

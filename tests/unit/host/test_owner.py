@@ -10,8 +10,8 @@ import pytest
 
 from svc.db import faults
 from svc.db.connect import close_database, open_database
-from svc.db.owner import Owner, become, owner_of, run_as
 from svc.errors import DatabaseRefused, NameTaken, SvcError
+from svc.host.owner import Owner, become, owner_of, run_as
 
 NOBODY = Owner(65534, 65534)
 ME = Owner(os.geteuid(), os.getegid())

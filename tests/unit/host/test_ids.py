@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from svc.db.ids import ALPHABET, after, new_id, now
+from svc.host.ids import ALPHABET, after, new_id, now
 
 
 def test_an_id_is_its_prefix_and_eight_unmistakable_characters() -> None:

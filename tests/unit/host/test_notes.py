@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import notes
 from svc.errors import DatabaseRefused
+from svc.host import notes
 
 
 def test_a_note_is_there_until_it_is_removed(tmp_path: Path) -> None:

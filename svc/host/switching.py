@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from svc.db import notes
-from svc.db.owner import admin_command
 from svc.errors import DatabaseRefused
+from svc.host import notes
+from svc.host.owner import admin_command
 
 NAME = "switch-under-way"
 IN_SWITCH = "SVC_SWITCHING"  # in the environment of the programs that a switch runs

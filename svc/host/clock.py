@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from svc.db import root_file
-from svc.db.ids import after, now
+from svc.host import root_file
+from svc.host.ids import after, now
 from svc_helper import atomic_file
 
 FACTS = ("time_seen", "license_issued")

@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from svc.db.accounts import own_uids
-from svc.db.detach import detach, escaped
 from svc.errors import DatabaseRefused, HostRefused, SvcError, by_code
+from svc.host.accounts import own_uids
+from svc.host.detach import detach, escaped
 
 SERVICE_USER = "svc"
 RESULT_MAX = 16 * 1024 * 1024  # of the result of a forked process

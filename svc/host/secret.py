@@ -11,9 +11,9 @@ import os
 import secrets
 import stat
 
-from svc.db.owner import admin_command, repair_command
-from svc.db.sharing import is_private
 from svc.errors import HostRefused
+from svc.host.owner import admin_command, repair_command
+from svc.host.sharing import is_private
 from svc_helper import atomic_file
 
 SECRET_BYTES = 32

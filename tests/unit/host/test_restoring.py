@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import restoring
 from svc.errors import DatabaseRefused
+from svc.host import restoring
 
 
 def test_while_it_is_there_nothing_uses_the_database(tmp_path: Path) -> None:

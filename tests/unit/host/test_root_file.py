@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.db.root_file import checked
+from svc.host.root_file import checked
 
 NOW = "2026-03-01T00:00:00.000Z"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import notes, restoring, switching
 from svc.errors import DatabaseRefused
+from svc.host import notes, restoring, switching
 
 
 @pytest.mark.parametrize("step", ["prepared", "package", "database", "start"])

@@ -9,8 +9,8 @@ import platform
 
 import pytest
 
-from svc.db.detach import detach, escaped
-from svc.db.owner import Owner, run_as
+from svc.host.detach import detach, escaped
+from svc.host.owner import Owner, run_as
 
 NOBODY = Owner(65534, 65534)
 KEYCTL, SESSION = 250, -3

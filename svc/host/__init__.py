@@ -1,0 +1,1 @@
+"""The host below the database: owner and accounts, processes, notes and files of root, time and ids."""
