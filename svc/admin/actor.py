@@ -6,7 +6,7 @@ import os
 import secrets
 from typing import Any
 
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.host.owner import Owner
 
 OPERATOR = Owner(os.getuid(), os.getgid()).name  # at import, before the process becomes the database's owner

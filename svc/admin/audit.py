@@ -49,18 +49,18 @@ def audit_export(args: Arguments) -> int:
     The file has the hash of each row and of the row before the first, so that
     `svc admin audit verify` finds what was changed in it. The service may run.
     """
-    from svc.domain import audit_archive
+    from svc.domain.audit import archive
 
     settings = settings_of(args)
     if args.out in (None, "-"):
         from tempfile import TemporaryFile
 
         with TemporaryFile() as file:
-            _as_owner(settings, lambda: audit_archive.write_file(file))
+            _as_owner(settings, lambda: archive.write_file(file))
             _copy_to_standard_output(file)
         return 0
     with _new_file(args.out) as file:
-        span = _as_owner(settings, lambda: audit_archive.write_file(file))
+        span = _as_owner(settings, lambda: archive.write_file(file))
     print(output.visible(f"{_rows(span)} of the audit are in {args.out}"))
     return 0
 
@@ -78,13 +78,13 @@ def audit_archive(args: Arguments) -> int:
     from svc.admin.audit_heads import RootsHeads
     from svc.admin.own_files import ARCHIVED
     from svc.db.location import database_path
-    from svc.domain import audit_archive
-    from svc.domain.audit_chain import Head
+    from svc.domain.audit import archive
+    from svc.domain.audit.chain import Head
     from svc.errors import Conflict
 
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     _require_intact(settings)
-    found = _as_owner(settings, lambda: audit_archive.last_before(args.before))
+    found = _as_owner(settings, lambda: archive.last_before(args.before))
     if found is None:
         raise Conflict(
             f"no row of the audit is older than {args.before}", hint="svc admin audit archive --help"
@@ -93,12 +93,12 @@ def audit_archive(args: Arguments) -> int:
     command = f"svc admin audit archive --before {args.before} --out {output.shell_quote(args.out)}"
     output.confirm(f"Move the rows up to {until.id} out of the database?", args.yes, command)
     with _new_file(args.out) as file:
-        span = _as_owner(settings, lambda: audit_archive.write_file(file, until.id))
+        span = _as_owner(settings, lambda: archive.write_file(file, until.id))
     # Before they go: what the doctor does not find recorded was removed by somebody else.
     RootsHeads(settings.state_dir, ARCHIVED).put(os.path.abspath(database_path(settings)), until)
 
     def remove() -> int:
-        removed = audit_archive.remove(until)
+        removed = archive.remove(until)
         note("admin.audit_archive", str(until.id), "ok", rows=removed, until_hash=until.hash)
         return removed
 
@@ -117,8 +117,8 @@ def audit_verify(args: Arguments) -> int:
     """
     from functools import partial
 
-    from svc.domain import audit_archive
-    from svc.domain.audit_chain import Head, archived, hash_of
+    from svc.domain.audit import archive
+    from svc.domain.audit.chain import Head, archived, hash_of
     from svc.errors import FileRefused
     from svc_helper.wire.quick_json import dumps
 
@@ -126,7 +126,7 @@ def audit_verify(args: Arguments) -> int:
     records: list[dict[str, Any]] = []
     for name in args.files:
         with _open(name) as file:
-            rows, after, until = _as_owner(settings, partial(audit_archive.read_file, file), name)
+            rows, after, until = _as_owner(settings, partial(archive.read_file, file), name)
         if records and records[-1]["until"] != Head(*after)._asdict():
             raise FileRefused(f"{name} does not go on from {records[-1]['file']}", hint="name them in order")
         records.append(

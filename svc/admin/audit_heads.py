@@ -6,7 +6,7 @@ import os
 import re
 
 from svc.admin.findings import lines_of
-from svc.domain.audit_chain import Head
+from svc.domain.audit.chain import Head
 from svc_helper import atomic_file
 
 LINE = re.compile(r"([1-9][0-9]{0,18}) ([0-9a-f]{64}) (/.*)")  # number and hash of a row; database

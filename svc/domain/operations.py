@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from svc.db import reserve
 from svc.db.connect import database, write
-from svc.domain import audit, pages
+from svc.domain import pages
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError

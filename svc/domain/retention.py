@@ -1,6 +1,6 @@
 """What ended long ago is forgotten: finished operations with their logs, ended tokens, events.
 
-The audit keeps all of its rows (audit_archive.py): what was done stays known.
+The audit keeps all of its rows (audit/archive.py): what was done stays known.
 """
 
 from __future__ import annotations

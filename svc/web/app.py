@@ -14,7 +14,8 @@ from flask import Flask, Response, current_app, g, request
 
 from svc.db import acting
 from svc.db.connect import close_database, database, open_database
-from svc.domain import audit, configuration, operations
+from svc.domain import configuration, operations
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.helper.helper import Helper

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from flask import g, request
 
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.domain.files import paths
 from svc.domain.principal import Caller
 from svc.errors import SvcError

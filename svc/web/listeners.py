@@ -19,7 +19,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.helper.helper import Helper
 from svc.limits import CONNECTIONS_MAX, STOP_GRACEFUL_S
 from svc.log import log

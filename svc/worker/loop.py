@@ -22,7 +22,8 @@ import peewee
 
 from svc.db import acting, faults, secret_check
 from svc.db.connect import database, open_database
-from svc.domain import audit, configuration, operations
+from svc.domain import configuration, operations
+from svc.domain.audit import audit
 from svc.domain.workspaces import reconcile_rules
 from svc.errors import SvcError
 from svc.helper.helper import Helper

@@ -17,8 +17,9 @@ from typing import Any
 from svc.db import acting, reserve
 from svc.db.connect import write
 from svc.db.faults import UNWRITABLE
-from svc.domain import audit, engine_hints, operations
+from svc.domain import engine_hints, operations
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.domain.images import build_secrets, builds, images, mapping, pulls, usage
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller

@@ -8,7 +8,8 @@ import pytest
 from unit.configuring import FAST, SECRET
 
 from svc.db.connect import database
-from svc.domain import audit, audit_budget, configuration
+from svc.domain import configuration
+from svc.domain.audit import audit, budget
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,6 +34,6 @@ def quick_database(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process has refused nobody yet, and counted no calls."""
-    monkeypatch.setattr(audit, "counts", audit_budget.Counts())
-    monkeypatch.setattr(audit, "refusals", audit_budget.Recent(audit_budget.REFUSALS))
-    monkeypatch.setattr(audit, "uses_of_reserve", audit_budget.Recent(audit_budget.CALLS_WHEN_FULL))
+    monkeypatch.setattr(audit, "counts", budget.Counts())
+    monkeypatch.setattr(audit, "refusals", budget.Recent(budget.REFUSALS))
+    monkeypatch.setattr(audit, "uses_of_reserve", budget.Recent(budget.CALLS_WHEN_FULL))

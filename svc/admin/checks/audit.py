@@ -22,7 +22,7 @@ from svc.admin.own_files import ARCHIVED
 from svc.db.connect import close_database, database, open_database
 from svc.db.faults import RESTORE
 from svc.db.location import HEADS
-from svc.domain.audit_chain import Head, archived, hash_of, verify
+from svc.domain.audit.chain import Head, archived, hash_of, verify
 from svc.errors import DatabaseRefused, SvcError
 from svc.host import restoring
 from svc.host.owner import run_as
@@ -31,7 +31,7 @@ TRIGGERS = ("audit_keeps_its_rows", "audit_keeps_its_values")
 
 
 class Chain(NamedTuple):
-    """The result of svc.domain.audit_chain.verify, and what else the check needs."""
+    """The result of svc.domain.audit.chain.verify, and what else the check needs."""
 
     rows: int
     chained: int

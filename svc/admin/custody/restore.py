@@ -322,7 +322,7 @@ def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None
     from svc.admin.custody import reviving
     from svc.admin.own_files import ARCHIVED
     from svc.db.location import HEADS
-    from svc.domain.audit_chain import Head
+    from svc.domain.audit.chain import Head
     from svc.host.owner import run_as
 
     run_as(source.owner, partial(reviving.switch, source.database, note["inode"], os.getpid()))

@@ -23,7 +23,7 @@ from svc.admin.custody.target import FULL
 from svc.db import condition, facts, migrate, reserve
 from svc.db.connect import close_database, database, open_database, write
 from svc.domain.accounts import retirement, users
-from svc.domain.audit_chain import archived, newest
+from svc.domain.audit.chain import archived, newest
 from svc.domain.licence import trial
 from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, operations, pages, untrusted
+from svc.domain import operations, pages, untrusted
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import SvcError, invalid_field

@@ -7,10 +7,10 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from svc.db.connect import write
-from svc.domain import audit, audit_budget
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
 from svc.domain.accounts.users import Account
+from svc.domain.audit import audit, budget
 from svc.domain.principal import Caller
 from svc.errors import (
     Conflict,
@@ -187,8 +187,8 @@ def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: 
     Attempts for no account are counted beyond the budget of all strangers.
     """
     user_id, name = (user.id, user.name) if user is not None else (None, UNKNOWN)
-    if user is None and audit_budget.is_spent(None):
-        audit.count(audit_budget.Who(None, name, "session"), "auth.login", name, outcome)
+    if user is None and budget.is_spent(None):
+        audit.count(budget.Who(None, name, "session"), "auth.login", name, outcome)
         return
     actor = audit.Actor(user_id, name, "session", address)
     audit.append(actor, "auth.login", name, outcome, rid, detail)

@@ -17,8 +17,9 @@ from itsdangerous import BadSignature, Signer
 
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
-from svc.domain import audit, pages
+from svc.domain import pages
 from svc.domain.accounts import keys
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound

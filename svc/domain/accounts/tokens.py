@@ -21,8 +21,9 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
-from svc.domain import audit, pages
+from svc.domain import pages
 from svc.domain.accounts import keys
+from svc.domain.audit import audit
 from svc.domain.names import taken
 from svc.domain.pages import Page
 from svc.domain.plain_text import WHY, is_plain

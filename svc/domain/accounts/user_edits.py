@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.domain import audit
 from svc.domain.accounts import sessions, users
 from svc.domain.accounts.users import Account, Ended
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.errors import AdminCommandOnly, AdminOnly, Conflict, NotFound

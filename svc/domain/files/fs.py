@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, configuration, long_calls, pages, untrusted
+from svc.domain import configuration, long_calls, pages, untrusted
+from svc.domain.audit import audit
 from svc.domain.files import paths
 from svc.domain.principal import Caller
 from svc.domain.untrusted import INTEGER_BITS, NUMBER_MAX

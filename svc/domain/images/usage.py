@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, operations, pages, untrusted
+from svc.domain import operations, pages, untrusted
+from svc.domain.audit import audit
 from svc.domain.images import images, records
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas

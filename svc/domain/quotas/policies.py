@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.domain import audit, pages
+from svc.domain import pages
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas

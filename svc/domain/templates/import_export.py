@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, operations
+from svc.domain import operations
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.templates import bundles, contexts, sources, templates
 from svc.domain.templates import rows as template_rows

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.domain import audit, registries
+from svc.domain import registries
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import records, rows, templates

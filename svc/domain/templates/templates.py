@@ -14,8 +14,9 @@ from typing import Any
 from svc.db import faults
 from svc.db.connect import database, write
 from svc.db.turns import NoTurn, Turns
-from svc.domain import audit, names, operations, versions
+from svc.domain import names, operations, versions
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, records, revisions, rows, sources, variables

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, events, operations, pages, untrusted
+from svc.domain import events, operations, pages, untrusted
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.templates.rows import SPEC
 from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states

@@ -23,7 +23,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit, configuration, pages, untrusted
+from svc.domain import configuration, pages, untrusted
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.templates import parts
 from svc.domain.workspaces import calls, idle, port_kinds, states

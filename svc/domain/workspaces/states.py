@@ -14,8 +14,8 @@ import json
 from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import audit
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.quotas.quotas import Claim
 from svc.domain.templates import rows as template_rows

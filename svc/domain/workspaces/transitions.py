@@ -19,7 +19,8 @@ from typing import Any
 from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
-from svc.domain import audit, engine_hints, operations
+from svc.domain import engine_hints, operations
+from svc.domain.audit import audit
 from svc.domain.gpus import health as gpu_health
 from svc.domain.licence import gate
 from svc.domain.principal import Caller

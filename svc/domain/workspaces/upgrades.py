@@ -17,7 +17,8 @@ from typing import Any
 from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
-from svc.domain import audit, operations
+from svc.domain import operations
+from svc.domain.audit import audit
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import templates

@@ -11,8 +11,9 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.held import numbers
-from svc.domain import audit, names, operations, versions
+from svc.domain import names, operations, versions
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.domain.images import images, mapping
 from svc.domain.images import requests as image_requests
 from svc.domain.licence import gate

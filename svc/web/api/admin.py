@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import audit
 from svc.domain.accounts import account_usage, disk_usage
+from svc.domain.audit import audit
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies

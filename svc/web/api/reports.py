@@ -6,7 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import audit_chain, host_reports
+from svc.domain import host_reports
+from svc.domain.audit.chain import archived, newest
 from svc.domain.principal import Caller
 from svc.web.access import ADMINISTRATORS, route
 from svc.web.schemas.administration.reports import (
@@ -57,5 +58,5 @@ def chain(_caller: Caller) -> dict[str, Any]:
     found = next((item for item in report.items if item["code"] == "audit_chain"), unknown)
     return {
         "report": report.about, "level": found["level"], "found": found["found"], "remedy": found["remedy"],
-        "head": audit_chain.newest()._asdict(), "archived": audit_chain.archived()._asdict(),
+        "head": newest()._asdict(), "archived": archived()._asdict(),
     }  # fmt: skip

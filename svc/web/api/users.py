@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, current_app
 
 from svc.domain.accounts import logins, user_edits, users
-from svc.domain.audit import VIA
+from svc.domain.audit.audit import VIA
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled

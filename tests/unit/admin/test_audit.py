@@ -16,8 +16,8 @@ from svc.admin.checks import audit as check
 from svc.admin.findings import Finding, Host
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
-from svc.domain import audit, audit_archive
-from svc.domain.audit_chain import Head
+from svc.domain.audit import archive, audit
+from svc.domain.audit.chain import Head
 from svc.host.owner import owner_of
 from svc.settings import Settings
 
@@ -128,7 +128,7 @@ def test_rows_that_somebody_else_removed_are_missed(
     assert chain(database).level == "ok"
     open_database(database)
     third = db.execute_sql("SELECT id, hash FROM audit WHERE id = 3").fetchone()
-    audit_archive.remove(Head(*third))
+    archive.remove(Head(*third))
     close_database()
     assert chain(database).level == "fail"
     assert "the rows up to 3 were removed" in chain(database).found

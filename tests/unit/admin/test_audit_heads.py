@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc.admin.audit_heads import NONE, RootsHeads
-from svc.domain.audit_chain import Head
+from svc.domain.audit.chain import Head
 
 ROW = Head(7, "a" * 64)
 

@@ -14,8 +14,9 @@ from unit.serving import FarEnd, caller_of, make_template, make_user, make_works
 
 from svc.db import acting, facts
 from svc.db.connect import RETRY_S, database, write
-from svc.domain import audit, events, retention
+from svc.domain import events, retention
 from svc.domain.accounts import removal, tokens
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.errors import AdminOnly, ValidationFailed
 from svc.host.ids import after, now

@@ -11,7 +11,8 @@ import pytest
 from unit.serving import CONTAINER, FarEnd, make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.domain import audit, events, operations
+from svc.domain import events, operations
+from svc.domain.audit import audit
 from svc.domain.gpus import health
 from svc.domain.pages import Page
 from svc.domain.principal import Caller

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database, write
-from svc.domain import audit, audit_chain, retention
+from svc.domain import retention
+from svc.domain.audit import audit, chain
 from svc.domain.principal import Caller
 from svc.host.ids import after, now
 from svc.limits import ENDED_DAYS_KEPT
@@ -64,4 +65,4 @@ def test_what_ended_long_ago_is_forgotten(ada: Caller, monkeypatch: pytest.Monke
     ]  # fmt: skip
     assert left("tokens") == ["tok-recent", "tok-valid"]
     assert retention.forget_ended() == {}
-    assert audit_chain.verify().rows == 1
+    assert chain.verify().rows == 1

@@ -16,7 +16,7 @@ from unit.db.disks import failing_writes, zero_page_of
 
 from svc.db import check, condition, reserve
 from svc.db.connect import close_database, database, open_database, write
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.errors import DatabaseDamaged
 from svc.worker.loop import Loop
 from svc.worker.upkeep import CHECKPOINT_BYTES, Upkeep

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, long_calls, untrusted
+from svc.domain import long_calls, untrusted
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, states
 from svc.errors import EngineFailed

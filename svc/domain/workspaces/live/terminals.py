@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from svc.domain import audit, pages, untrusted
+from svc.domain import pages, untrusted
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, states
 from svc.domain.workspaces.live.attached import Attached

@@ -16,7 +16,7 @@ from svc.admin.checks import audit as check
 from svc.admin.findings import Finding, Host
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
-from svc.domain import audit
+from svc.domain.audit import audit
 from svc.errors import SvcError
 from svc.host.owner import Owner, run_as
 from svc.settings import Settings

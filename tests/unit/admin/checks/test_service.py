@@ -17,8 +17,8 @@ from svc.admin.findings import Enrolled, Finding, Host
 from svc.db import migrate, secret_check
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
-from svc.domain import audit
 from svc.domain.accounts import users
+from svc.domain.audit import audit
 from svc.errors import DatabaseRefused
 from svc.host.owner import Owner
 from svc.settings import Settings

@@ -7,8 +7,8 @@ from typing import Any
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database
-from svc.domain import audit
 from svc.domain.accounts import account_usage, sessions, tokens
+from svc.domain.audit import audit
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 

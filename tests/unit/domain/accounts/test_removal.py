@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database, write
-from svc.domain import audit
 from svc.domain.accounts import removal, sessions, tokens, users
+from svc.domain.audit import audit
 from svc.domain.principal import Caller
 
 

@@ -11,7 +11,8 @@ from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_templat
 
 from svc import errors
 from svc.db.connect import close_database, database, write
-from svc.domain import audit_budget, operations
+from svc.domain import operations
+from svc.domain.audit import budget
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.workspaces import records, workspaces
@@ -394,7 +395,7 @@ def test_what_is_so_already_is_counted_beyond_the_budget(
 ) -> None:
     """Stops of a stopped one added 25 KB a second to the audit, renames to the same name 76."""
     make_workspace(ada.user_id, template)
-    monkeypatch.setattr(audit_budget, "AUDIT_ROWS", 4)
+    monkeypatch.setattr(budget, "AUDIT_ROWS", 4)
     for _ in range(6):
         workspaces.stop(ada, "lab")
         workspaces.rename(ada, "lab", "lab")

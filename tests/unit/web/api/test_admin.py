@@ -10,8 +10,9 @@ import pytest
 from unit.configuring import configured
 from unit.serving import caller_of, checked
 
-from svc.domain import audit, audit_chain, host_reports
+from svc.domain import host_reports
 from svc.domain.accounts import sessions, tokens
+from svc.domain.audit import audit, chain
 from svc.host import ids
 
 OWN = {
@@ -55,7 +56,7 @@ def test_administrators_see_all_with_the_chain(listeners: Any, people: Any, rows
         page = answer.get_json()
         assert (page["total"], page["items"][0]["action"]) == (6, "auth.login")
         assert set(page["items"][0]) == OWN | {"hash"}
-        assert page["items"][0]["hash"] == audit_chain.hash_of(6)
+        assert page["items"][0]["hash"] == chain.hash_of(6)
 
 
 def test_a_token_reaches_neither(listeners: Any, people: Any, rows: None) -> None:
@@ -202,7 +203,7 @@ def test_updates(listeners: Any, state: str) -> None:
 def test_the_state_of_the_chain(listeners: Any, state: str, rows: None) -> None:
     body = listeners.ask("boss", "GET", "/api/admin/audit/chain").get_json()
     assert (body["level"], body["remedy"]) == (None, "sudo svc admin doctor")
-    assert body["head"] == {"id": 6, "hash": audit_chain.hash_of(6)}
+    assert body["head"] == {"id": 6, "hash": chain.hash_of(6)}
     assert body["archived"] == {"id": 0, "hash": ""}
     finding = {
         "code": "audit_chain",

@@ -11,7 +11,7 @@ from unit.configuring import configured
 from unit.serving import checked
 
 from svc.db.connect import close_database, database
-from svc.domain import audit, audit_budget
+from svc.domain.audit import audit, budget
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 from svc.web import outputs
 
@@ -99,7 +99,7 @@ def test_what_is_refused_before_it_is_looked_at_is_audited(listeners: Any) -> No
 def test_refused_readings_are_counted_beyond_the_budget(
     listeners: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_budget, "AUDIT_ROWS", 4)
+    monkeypatch.setattr(budget, "AUDIT_ROWS", 4)
     for _ in range(9):
         checked(ask(listeners, "GET", "list", "path=.."), 400, "invalid_request")
     assert len(rows()) == 2

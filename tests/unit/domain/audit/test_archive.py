@@ -10,8 +10,8 @@ import pytest
 
 from svc.db.connect import database, write
 from svc.db.held import numbers
-from svc.domain import audit, audit_archive, audit_chain
-from svc.domain.audit_chain import Head, Verified
+from svc.domain.audit import archive, audit, chain
+from svc.domain.audit.chain import Head, Verified
 from svc.domain.principal import Caller
 from svc.errors import Conflict, DatabaseRefused, FileRefused
 
@@ -28,82 +28,82 @@ def append(target: str = "(unknown)", rid: str = "req-1") -> None:
     audit.append(UNKNOWN, "auth.login", target, "unauthenticated", rid, {})
 
 
-def archived_to(path: Path, until: int | None = None) -> audit_archive.Span:
+def archived_to(path: Path, until: int | None = None) -> archive.Span:
     with open(path, "wb") as file:
-        return audit_archive.write_file(file, until)
+        return archive.write_file(file, until)
 
 
-def read(path: Path) -> audit_archive.Span:
+def read(path: Path) -> archive.Span:
     with open(path, "rb") as file:
-        return audit_archive.read_file(file)
+        return archive.read_file(file)
 
 
 def test_rows_move_to_a_file_and_the_chain_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_archive, "STEP", 3)
+    monkeypatch.setattr(archive, "STEP", 3)
     for number in range(10):
         append(rid=f"req-{number}", target="ä\x1b" * number)
-    until = Head(7, audit_chain.hash_of(7) or "")
+    until = Head(7, chain.hash_of(7) or "")
     first = archived_to(tmp_path / "1", 7)
     assert first == read(tmp_path / "1") == (7, Head(0, ""), until)
     steps: list[int] = []
-    assert audit_archive.remove(until, steps.append) == 7
+    assert archive.remove(until, steps.append) == 7
     assert steps == [3, 6, 7]
     assert database.execute_sql("SELECT min(id), max(id) FROM audit").fetchone() == (8, 10)
-    assert audit_chain.archived() == until
-    assert audit_chain.verify() == Verified(3, 3, audit_chain.newest(), None)
+    assert chain.archived() == until
+    assert chain.verify() == Verified(3, 3, chain.newest(), None)
     append()
     second = archived_to(tmp_path / "2")
-    assert (second.rows, second.after, second.until) == (4, until, audit_chain.newest())
+    assert (second.rows, second.after, second.until) == (4, until, chain.newest())
     assert read(tmp_path / "2") == second
     row = json.loads((tmp_path / "1").read_text().splitlines()[3])
     assert (row["id"], row["request_id"], row["action"]) == (3, "req-2", "auth.login")
 
 
 def test_whatever_ends_the_removal_the_chain_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_archive, "STEP", 2)
+    monkeypatch.setattr(archive, "STEP", 2)
     for _ in range(7):
         append()
-    until = Head(6, audit_chain.hash_of(6) or "")
+    until = Head(6, chain.hash_of(6) or "")
 
     def end(removed: int) -> None:
-        assert audit_chain.verify().broken_at is None
+        assert chain.verify().broken_at is None
         if removed == 4:
             raise KeyError
 
     with pytest.raises(KeyError):
-        audit_archive.remove(until, end)
-    assert (audit_chain.archived().id, audit_chain.verify().rows) == (4, 3)
-    assert audit_archive.remove(until) == 2  # the next one goes on
+        archive.remove(until, end)
+    assert (chain.archived().id, chain.verify().rows) == (4, 3)
+    assert archive.remove(until) == 2  # the next one goes on
 
 
 def test_which_rows_may_go(ada: Caller) -> None:
     """The oldest, not one whose action has not ended, and never the newest."""
-    assert audit_archive.last_before("9") is None
+    assert archive.last_before("9") is None
     append()
-    assert audit_archive.last_before("9") is None
+    assert archive.last_before("9") is None
     with numbers.holding() as work:
         append()
         audit.begin(ada, "thing.do", "thing-1", work)
         append()
-        assert (audit_archive.last_before("9") or Head(0, "")).id == 2
+        assert (archive.last_before("9") or Head(0, "")).id == 2
     audit.end_interrupted()
-    assert (audit_archive.last_before("9") or Head(0, "")).id == 4
-    assert audit_archive.last_before("2020") is None
-    for id_, hash_ in ((5, audit_chain.hash_of(5)), (2, "x"), (9, "")):
+    assert (archive.last_before("9") or Head(0, "")).id == 4
+    assert archive.last_before("2020") is None
+    for id_, hash_ in ((5, chain.hash_of(5)), (2, "x"), (9, "")):
         with pytest.raises(Conflict):
-            audit_archive.remove(Head(id_, hash_ or ""))
+            archive.remove(Head(id_, hash_ or ""))
 
 
 def test_only_what_was_archived_can_be_deleted() -> None:
     for _ in range(4):
         append()
-    audit_archive.remove(Head(2, audit_chain.hash_of(2) or ""))
+    archive.remove(Head(2, chain.hash_of(2) or ""))
     with pytest.raises(Exception, match="only ever added"), write():
         database.execute_sql("DELETE FROM audit WHERE id = 3")
     # and whoever puts a row back behind the archive is found
     database.execute_sql("INSERT INTO audit SELECT 1, at, user_id, user_name, via, address, action, target,"
                          " outcome, request_id, detail_json, hash FROM audit WHERE id = 3")  # fmt: skip
-    assert audit_chain.verify().broken_at == 3
+    assert chain.verify().broken_at == 3
 
 
 def test_a_broken_chain_is_not_archived() -> None:
@@ -112,7 +112,7 @@ def test_a_broken_chain_is_not_archived() -> None:
     database.execute_sql("DROP TRIGGER audit_keeps_its_values")
     database.execute_sql("UPDATE audit SET outcome = 'ok' WHERE id = 3")
     with pytest.raises(DatabaseRefused, match="row 3 of the audit"):
-        audit_archive.write_file(io.BytesIO())
+        archive.write_file(io.BytesIO())
 
 
 CHANGED = {

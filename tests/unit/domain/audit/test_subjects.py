@@ -15,8 +15,8 @@ from unit.serving import make_template, make_workspace
 from svc.admin import actor
 from svc.db import migrate
 from svc.db.connect import database
-from svc.domain import audit, audit_archive, audit_chain
 from svc.domain.accounts import removal, users
+from svc.domain.audit import archive, audit, chain
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
@@ -50,7 +50,7 @@ def test_an_administrator_stops_and_deletes(ada: Caller, boss: Caller, bob: Call
     assert seen(ada, page=Page(q="192.0.2.7")) == []
     assert [row["address"] for row in seen(boss)] == ["192.0.2.7"] * 4
     assert seen(bob) == []
-    assert audit_chain.verify().broken_at is None
+    assert chain.verify().broken_at is None
 
 
 def test_what_was_refused_to_an_administrator(ada: Caller, boss: Caller, lab: str) -> None:
@@ -116,7 +116,7 @@ def test_the_index_goes_with_archived_rows(ada: Caller, boss: Caller, lab: str) 
     for _ in range(3):
         audit.add(boss, "workspace.stop", lab, "ok")
     row = database.execute_sql("SELECT id, hash FROM audit WHERE id = 2").fetchone()
-    audit_archive.remove(audit_chain.Head(*row))
+    archive.remove(chain.Head(*row))
     assert database.execute_sql("SELECT audit_id FROM audit_concerns").fetchall() == [(3,)]
     assert [row["id"] for row in seen(ada)] == [3]
 

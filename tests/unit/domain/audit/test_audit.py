@@ -10,7 +10,7 @@ from unit.serving import FarEnd, caller_of, make_user
 
 from svc.db.connect import database, write
 from svc.db.held import numbers
-from svc.domain import audit, audit_chain
+from svc.domain.audit import audit, chain
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import EngineTimeout, StorageFull, ValidationFailed
@@ -74,7 +74,7 @@ def test_an_action_that_nobody_carries_out_any_more_was_interrupted(ada: Caller)
         ("ada", "socket", "thing.do", "thing-1", "begun", "req-test"),
         ("ada", "socket", "thing.do", "thing-1", "interrupted", "req-test"),
     ]
-    assert audit_chain.verify().broken_at is None
+    assert chain.verify().broken_at is None
 
 
 def test_an_action_with_its_outcome_was_not_interrupted(ada: Caller) -> None:
@@ -191,7 +191,7 @@ def test_one_line_of_text_whatever_it_was() -> None:
     row = rows()[0]
     assert row[3] == "a\\nb\\x1b\\u2028\\ud800c"
     assert json.loads(row[6]) == {"name": "a\\nb\\x1b", "half": "\\ud800", "far": "inf"}
-    assert audit_chain.verify().broken_at is None
+    assert chain.verify().broken_at is None
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_newest_first_with_hashes_for_those_who_see_all(history: None) -> None:
         "id", "at", "user", "via", "address", "action", "target", "target_name", "target_owner", "outcome",
         "request_id", "detail", "hash",
     }  # fmt: skip
-    assert page["items"][0]["hash"] == audit_chain.hash_of(6)
+    assert page["items"][0]["hash"] == chain.hash_of(6)
     third = page["items"][3]
     assert (third["user"], third["outcome"], third["detail"]) == ("bob", "image_missing", {"kind": "first"})
 

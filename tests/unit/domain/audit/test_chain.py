@@ -10,8 +10,8 @@ import pytest
 
 from svc.db import connect
 from svc.db.connect import database, write
-from svc.domain import audit, audit_chain
-from svc.domain.audit_chain import Head, Verified
+from svc.domain.audit import audit, chain
+from svc.domain.audit.chain import Head, Verified
 from svc.domain.principal import Caller
 
 UNKNOWN = audit.Actor(None, "(unknown)", "session", "192.0.2.1")
@@ -28,13 +28,13 @@ def append(target: str = "(unknown)", rid: str = "req-1", detail: dict[str, Any]
 
 
 def test_a_chain_from_the_first_row_on() -> None:
-    assert audit_chain.verify() == Verified(0, 0, Head(0, ""), None)
+    assert chain.verify() == Verified(0, 0, Head(0, ""), None)
     for number in range(3):
         append(rid=f"req-{number}")
-    found = audit_chain.verify()
+    found = chain.verify()
     assert found == Verified(3, 3, Head(3, found.head.hash), None)
-    assert found.head.hash == audit_chain.hash_of(3) != audit_chain.hash_of(2)
-    assert audit_chain.hash_of(4) is None
+    assert found.head.hash == chain.hash_of(3) != chain.hash_of(2)
+    assert chain.hash_of(4) is None
 
 
 def test_rows_that_are_older_than_the_chain() -> None:
@@ -45,7 +45,7 @@ def test_rows_that_are_older_than_the_chain() -> None:
             (number,),
         )
     append()
-    found = audit_chain.verify()
+    found = chain.verify()
     assert (found.rows, found.chained, found.broken_at) == (3, 1, None)
 
 
@@ -62,7 +62,7 @@ def test_what_is_rolled_back_leaves_no_gap(ada: Caller) -> None:
             raise KeyError
         append()
     assert [row[0] for row in database.execute_sql("SELECT id FROM audit ORDER BY id")] == [1, 2, 3]
-    assert audit_chain.verify().broken_at is None
+    assert chain.verify().broken_at is None
 
 
 def in_a_process(path: str, work: Any) -> int:
@@ -96,7 +96,7 @@ def test_threads_and_processes_make_one_chain(db: str) -> None:
     pids = [in_a_process(db, threads) for _ in range(3)]
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0, 0, 0]
     connect.open_database(db)
-    found = audit_chain.verify()
+    found = chain.verify()
     assert (found.rows, found.chained, found.broken_at) == (120, 120, None)
     assert database.execute_sql("SELECT count(DISTINCT detail_json) FROM audit").fetchone()[0] == 12
 
@@ -105,8 +105,8 @@ def test_a_walk_in_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(20):
         append()
     for step in (1, 3, 20, 21):
-        monkeypatch.setattr(audit_chain, "WALK_ROWS", step)
-        assert audit_chain.verify().rows == 20
+        monkeypatch.setattr(chain, "WALK_ROWS", step)
+        assert chain.verify().rows == 20
 
 
 COPIED = """INSERT INTO audit SELECT {}, at, user_id, user_name, via, address, action, target, outcome,
@@ -145,19 +145,19 @@ def test_tampering_is_found(how: str) -> None:
         database.execute_sql(f"DROP TRIGGER {name}")
     for statement in statements.split(";"):
         database.execute_sql(statement)
-    found = audit_chain.verify()
+    found = chain.verify()
     assert (found.broken_at, found.rows, found.head.id) == (broken_at, broken_at - 1, broken_at - 1)
 
 
 def test_a_tail_that_was_cut_off_is_for_whoever_remembers_the_head() -> None:
     for _ in range(8):
         append()
-    head = audit_chain.verify()
+    head = chain.verify()
     database.execute_sql("DROP TRIGGER audit_keeps_its_rows")
     database.execute_sql("DELETE FROM audit WHERE id > 5")
-    assert audit_chain.verify().broken_at is None
-    assert audit_chain.hash_of(head.head.id) is None
+    assert chain.verify().broken_at is None
+    assert chain.hash_of(head.head.id) is None
     for _ in range(3):
         append(target="another")
-    assert audit_chain.verify().broken_at is None
-    assert audit_chain.hash_of(head.head.id) != head.head.hash
+    assert chain.verify().broken_at is None
+    assert chain.hash_of(head.head.id) != head.head.hash

@@ -13,8 +13,9 @@ from unit.serving import FarEnd
 
 from svc.db import reserve
 from svc.db.connect import database
-from svc.domain import audit, audit_budget, audit_chain
 from svc.domain.accounts import logins
+from svc.domain.audit import audit, chain
+from svc.domain.audit import budget as audit_budget
 from svc.domain.files import fs
 from svc.domain.principal import Caller
 from svc.errors import NotFound, ReadOnly, StorageFull, TooManyRequests, Unauthenticated
@@ -68,7 +69,7 @@ def test_reads_beyond_the_budget_are_one_row(ada: Caller, budget: int) -> None:
     assert detail["first_targets"][:2] == ["work/5", "work/6"]
     assert len(detail["first_targets"]) == audit_budget.TARGETS_KEPT
     assert detail["since"] <= detail["until"]
-    assert audit_chain.verify().broken_at is None
+    assert chain.verify().broken_at is None
 
 
 def test_a_count_is_written_before_the_next_row(ada: Caller, budget: int) -> None:

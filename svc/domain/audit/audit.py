@@ -2,9 +2,9 @@
 
 An action that reaches a container adds two rows with one request id: `begun`
 before and the outcome after. An action whose process ended in between gets the outcome
-`interrupted` from the worker. The rows form a chain (audit_chain.py). Secrets are
+`interrupted` from the worker. The rows form a chain (chain.py). Secrets are
 removed from all values. Calls that change nothing are counted beyond a budget
-(audit_budget.py). Records:
+(budget.py). Records:
 
     {id, at, user, via, address, action, target, target_name, target_owner, outcome, request_id, detail, hash}
 """
@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 from svc.db import faults, reserve
 from svc.db.connect import close_database, database, write
 from svc.db.held import numbers
-from svc.domain import audit_budget, audit_subjects, pages
-from svc.domain.audit_budget import Counts, Recent, Who
-from svc.domain.audit_chain import COLUMNS, archived, canonical, link, newest
-from svc.domain.audit_subjects import Subject
+from svc.domain import pages
+from svc.domain.audit import budget, subjects
+from svc.domain.audit.budget import Counts, Recent, Who
+from svc.domain.audit.chain import COLUMNS, archived, canonical, link, newest
+from svc.domain.audit.subjects import Subject
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import SvcError, TooManyRequests
@@ -108,10 +109,10 @@ def append(
     """
     texts = [_line(text) for text in (*actor[1:], action, target, outcome, rid)]
     with write():
-        subject = subject or audit_subjects.find(action, target)
-        document = _document(audit_subjects.detail_of(subject, actor.user_id, detail))
+        subject = subject or subjects.find(action, target)
+        document = _document(subjects.detail_of(subject, actor.user_id, detail))
         if actor.user_id is not None:
-            size = audit_budget.ROW_BYTES + len(document) + sum(map(len, texts))
+            size = budget.ROW_BYTES + len(document) + sum(map(len, texts))
             _allowance(action).note(actor.user_id, size)
         row_id, before = newest()
         values = (row_id + 1, now(), actor.user_id, *texts, document)
@@ -119,7 +120,7 @@ def append(
             f"INSERT INTO audit ({COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*values, link(before, values)),
         )
-        audit_subjects.note(row_id + 1, subject, actor.user_id, outcome)
+        subjects.note(row_id + 1, subject, actor.user_id, outcome)
 
 
 def begin(
@@ -171,8 +172,8 @@ def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator
     Reading calls beyond the caller's budget are counted instead. Raises TooManyRequests
     for a caller whose changing calls are refused again and again, or have added too much.
     """
-    with giving_back(caller) if action in audit_budget.GIVES_BACK else nullcontext():
-        yield from _audited(caller, action, target, detail, reads=action in audit_budget.READS)
+    with giving_back(caller) if action in budget.GIVES_BACK else nullcontext():
+        yield from _audited(caller, action, target, detail, reads=action in budget.READS)
 
 
 @contextmanager
@@ -193,11 +194,9 @@ def _audited(
     if not reads:
         _require_few_refusals(caller, action, target)
         _require_allowance(caller, action)
-    only_counted = reads and (audit_budget.is_spent(caller.user_id) or reserve.is_full(database.path))
+    only_counted = reads and (budget.is_spent(caller.user_id) or reserve.is_full(database.path))
     with nullcontext(0) if only_counted else numbers.holding() as work:
-        subject = (
-            None if only_counted else audit_subjects.find(action, target)
-        )  # of now: the end may delete it
+        subject = None if only_counted else subjects.find(action, target)  # of now: the end may delete it
         if not only_counted:
             write_counted(caller.user_id)
             begin(caller, action, target, work, subject, **detail)
@@ -238,7 +237,7 @@ def giving_back(caller: Caller) -> Iterator[None]:
 
 def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
     """Raise TooManyRequests for a caller who has used up REFUSALS."""
-    wait_s = 0 if action in audit_budget.NEVER_REFUSED else refusals.wait_s(caller.user_id)
+    wait_s = 0 if action in budget.NEVER_REFUSED else refusals.wait_s(caller.user_id)
     if wait_s:
         count(_who(caller), action, target, TooManyRequests.code)
         raise TooManyRequests(
@@ -246,13 +245,13 @@ def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
         )
 
 
-def _allowance(action: str) -> audit_budget.Allowance:
-    return uploads if action in audit_budget.UPLOADS else changes
+def _allowance(action: str) -> budget.Allowance:
+    return uploads if action in budget.UPLOADS else changes
 
 
 def _require_allowance(caller: Caller, action: str) -> None:
     """Raise TooManyRequests for a caller whose changes have added too much to the audit."""
-    if caller.kind == "worker" or action in audit_budget.UNBOUNDED:
+    if caller.kind == "worker" or action in budget.UNBOUNDED:
         return
     if wait_s := _allowance(action).wait_s(caller.user_id):
         raise TooManyRequests(
@@ -283,10 +282,10 @@ def _end(
 
 _newest = threading.local()
 counts = Counts()
-refusals = Recent(audit_budget.REFUSALS)
-changes = audit_budget.Allowance(audit_budget.BYTES_OF_CHANGES)
-uploads = audit_budget.Allowance(audit_budget.BYTES_OF_UPLOADS)
-uses_of_reserve = Recent(audit_budget.CALLS_WHEN_FULL)
+refusals = Recent(budget.REFUSALS)
+changes = budget.Allowance(budget.BYTES_OF_CHANGES)
+uploads = budget.Allowance(budget.BYTES_OF_UPLOADS)
+uses_of_reserve = Recent(budget.CALLS_WHEN_FULL)
 
 
 def count(who: Who, action: str, target: str, outcome: str) -> None:
@@ -504,8 +503,8 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     detail = _read(document)
     return {
         "id": row_id, "at": at, "user": user, "via": via, "address": address, "action": action,
-        "target": target, "target_name": detail.pop(audit_subjects.NAME, ""),
-        "target_owner": detail.pop(audit_subjects.OWNER, None), "outcome": outcome, "request_id": request_id,
+        "target": target, "target_name": detail.pop(subjects.NAME, ""),
+        "target_owner": detail.pop(subjects.OWNER, None), "outcome": outcome, "request_id": request_id,
         "detail": detail, "hash": hash_,
     }  # fmt: skip
 

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.db.connect import database, let_others_write, write
-from svc.domain import audit_chain
-from svc.domain.audit_chain import COLUMNS, Head
+from svc.domain.audit import chain
+from svc.domain.audit.chain import COLUMNS, Head
 from svc.errors import Conflict, DatabaseRefused, FileRefused
 from svc.host.ids import now
 
 FORMAT = 1
 STEP = 500  # rows that one transaction removes: writers of the service wait for no more
-LINE_MAX = 4 * audit_chain.ROW_MAX  # escaped
+LINE_MAX = 4 * chain.ROW_MAX  # escaped
 NAMES = (*COLUMNS.split(", "), "hash")
 DOCTOR = "sudo svc admin doctor"
 
@@ -58,16 +58,16 @@ def write_file(file: BinaryIO, until: int | None = None) -> Span:
 
     Raises DatabaseRefused when the chain is broken, and OSError.
     """
-    after = audit_chain.archived()
+    after = chain.archived()
 
     def written() -> Iterator[tuple[Any, ...]]:
-        last = audit_chain.newest().id if until is None else until
-        for row in audit_chain.database_rows(last=last):
+        last = chain.newest().id if until is None else until
+        for row in chain.database_rows(last=last):
             yield row
             _write_line(file, dict(zip(NAMES, row, strict=True)))
 
     _write_line(file, {"svc_audit": FORMAT, "after": after._asdict()})
-    found = audit_chain.follow(written(), after)
+    found = chain.follow(written(), after)
     if found.broken_at is not None:
         raise DatabaseRefused(f"row {found.broken_at} of the audit is not what was written", hint=DOCTOR)
     _write_line(file, {"rows": found.rows, "until": found.head._asdict()})
@@ -90,7 +90,7 @@ def read_file(file: BinaryIO) -> Span:
         while "rows" not in (last := lines.read()):
             yield tuple(last.get(name) for name in NAMES)
 
-    found = audit_chain.follow(rows(), after)
+    found = chain.follow(rows(), after)
     if found.broken_at is not None:
         raise lines.refusal(f"row {found.broken_at} is not what was written")
     if (last["rows"], lines.head(last.get("until"))) != (found.rows, found.head) or file.read(1):
@@ -104,10 +104,10 @@ def remove(until: Head, progress: Callable[[int], None] = lambda _: None) -> int
     In steps: after each of them, whatever ends this process, the chain is whole. Raises Conflict when the
     row is not in the database as it is in the archive, or may not go.
     """
-    removed, newest = 0, audit_chain.newest().id
-    if until.id >= newest or audit_chain.hash_of(until.id) != until.hash:
+    removed, newest = 0, chain.newest().id
+    if until.id >= newest or chain.hash_of(until.id) != until.hash:
         raise Conflict(f"row {until.id} of the audit is not that of the archive, or the newest", hint=DOCTOR)
-    while (first := audit_chain.archived().id + 1) <= until.id:
+    while (first := chain.archived().id + 1) <= until.id:
         last = min(first + STEP - 1, until.id)
         with write():
             database.execute_sql(

@@ -1,7 +1,7 @@
 """The chain of the audit's rows: the hash of a row covers its own values and the hash before it.
 
 The hash is the SHA-256 of the previous row's hash and the row's values as JSON. The chain begins
-with the first row, or behind the last one that was moved to an archive (audit_archive.py).
+with the first row, or behind the last one that was moved to an archive (archive.py).
 """
 
 from __future__ import annotations

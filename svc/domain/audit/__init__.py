@@ -1,0 +1,1 @@
+"""The audit: who did what to what. Others add rows and count by `audit`, nobody else writes them."""
