@@ -154,7 +154,7 @@ def _require_no_restore(settings: Settings, database: str) -> None:
 
 def require_not_lost(settings: Settings, database: str) -> None:
     """Raise DatabaseRefused for a missing or empty file that was a database by root's records."""
-    from svc.admin.custody.snapshots import restore_hint
+    from svc.admin.backup.snapshots import restore_hint
     from svc.db.location import lost_database
     from svc.errors import DatabaseRefused
 

@@ -118,9 +118,9 @@ def _keep_before(settings: Settings, path: str) -> None:
 
     if os.environ.get(IN_SWITCH) or run_as(owner_of(path), partial(_pending, path)) is not True:
         return
-    from svc.admin.custody.offline import offline
-    from svc.admin.custody.rollback import keep
-    from svc.admin.custody.writing import source_of
+    from svc.admin.backup.offline import offline
+    from svc.admin.backup.snapshot import source_of
+    from svc.admin.release.rollback import keep
 
     source = source_of(settings)
     with offline(source, "migrate"):
@@ -143,8 +143,8 @@ def _pending(path: str) -> bool:
 
 def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> None:
     """Ask before an empty database takes the place of one that is lost."""
+    from svc.admin.backup.snapshots import restore_hint
     from svc.admin.command import sudo_command
-    from svc.admin.custody.snapshots import restore_hint
     from svc.commandline import output
     from svc.db.location import lost_database
 

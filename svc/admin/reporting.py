@@ -52,8 +52,8 @@ def findings(settings: Settings, records: list[dict[str, Any]]) -> None:
 
 def backups(settings: Settings) -> None:
     """Report the complete snapshots in SVC_BACKUP_DIR, the newest first."""
-    from svc.admin.custody import snapshots
-    from svc.admin.custody.target import opened
+    from svc.admin.backup import snapshots
+    from svc.admin.backup.target import opened
     from svc.db.location import database_path
 
     if not is_reported(settings):
@@ -73,17 +73,17 @@ def backups(settings: Settings) -> None:
 
 def recovery_sets(settings: Settings) -> None:
     """Report the recovery sets, the newest first."""
-    from svc.admin.custody import recovery
-    from svc.admin.custody import recovery_sets as sets
+    from svc.admin.backup import recovery_set
+    from svc.admin.backup import recovery_sets as sets
     from svc.db.location import database_path
 
     if not is_reported(settings):
         return
     database = database_path(settings)
     items: list[dict[str, Any]] = []
-    if os.path.lexists(recovery.path_of(settings, database)):
+    if os.path.lexists(recovery_set.path_of(settings, database)):
         try:
-            with recovery.directory(settings, database, create=False) as top:
+            with recovery_set.directory(settings, database, create=False) as top:
                 items = sets.every(top, sets.here(database))
         except SvcError:
             pass  # as above
@@ -93,7 +93,7 @@ def recovery_sets(settings: Settings) -> None:
 
 def updates(settings: Settings) -> None:
     """Report the installed release, and what the last check and the last apply found."""
-    from svc.admin.update.status import status_of
+    from svc.admin.release.status import status_of
 
     if not (is_reported(settings) and settings.is_valid("SVC_UPDATE_SOURCE")):
         return

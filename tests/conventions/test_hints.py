@@ -31,7 +31,7 @@ ALLOWED = {  # only root can write the directory, whatever the settings are
     ),
     # the service's own account does it, in its own directory: the command begins with runuser -u svc
     ("svc/admin/checks/database.py", "sudo runuser -u {} -- rm {}"),
-    ("svc/admin/custody/missing.py", "mv --backup=numbered {} {}; "),
+    ("svc/admin/restore/missing_files.py", "mv --backup=numbered {} {}; "),
     ("svc_helper/provision/accounts.py", "mv -T {} {}.former"),  # /run/user
     # the user itself does it, in its own home
     ("svc/admin/checks/accounts.py", "sudo -iu {} rm -f {}   (images and files stay)"),
@@ -50,7 +50,7 @@ ALLOWED = {  # only root can write the directory, whatever the settings are
     # the user's own shell, about a file of the directory that the user has named
     ("svc/cli/template/trees.py", "in its directory: mv {} {}"),
     # only root can change the way to it, by the check right before
-    ("svc/admin/custody/target.py", "sudo install -d -m 0700 {}   (or mount the disk that belongs there)"),
+    ("svc/admin/backup/target.py", "sudo install -d -m 0700 {}   (or mount the disk that belongs there)"),
     # the user's own shell, about the file that its output went to
     (
         "svc/cli/token.py",

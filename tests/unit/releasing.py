@@ -18,7 +18,7 @@ from typing import Any
 
 from unit.licensing import ROOT, run_tool
 
-from svc.admin.custody import package
+from svc.admin.backup import package
 
 COMMIT = "c" * 40
 NEXT_SCHEMA = len(list((ROOT / "schema/migrations").glob("*.sql"))) + 1

@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Iterator
 
-from svc.admin.custody.snapshots import complete
-from svc.admin.custody.target import opened
+from svc.admin.backup.snapshots import complete
+from svc.admin.backup.target import opened
 from svc.admin.findings import Finding, Host, ok, warn
 from svc.errors import FileRefused
 from svc.host.owner import admin_command

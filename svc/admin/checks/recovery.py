@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from svc.admin.custody import recovery
-from svc.admin.custody import recovery_sets as sets
-from svc.admin.custody.switching import finish_command
+from svc.admin.backup import recovery_set
+from svc.admin.backup import recovery_sets as sets
 from svc.admin.findings import Finding, Host, fail, ok, warn
+from svc.admin.release.switch import finish_command
 from svc.commandline import output
 from svc.errors import FileRefused
 from svc.host import switching
@@ -27,14 +27,14 @@ def switch_under_way(host: Host) -> Iterator[Finding]:
 
 def recovery_sets(host: Host) -> Iterator[Finding]:
     """How many sets there are and how much they take; whether the newest is whole, by its sizes."""
-    path = recovery.path_of(host.settings, host.database)
+    path = recovery_set.path_of(host.settings, host.database)
     if os.geteuid() != 0 and not os.access(path, os.R_OK | os.X_OK):
         return
     if not os.path.lexists(path):
         yield ok(CODE, f"there is none yet in {path}")
         return
     try:
-        with recovery.directory(host.settings, host.database, create=False) as top:
+        with recovery_set.directory(host.settings, host.database, create=False) as top:
             records = sets.every(top, sets.here(host.database))
     except FileRefused as error:
         yield warn(CODE, error.message, error.hint)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from svc.admin.findings import Finding, Host, ok, warn
-from svc.admin.update import record
-from svc.admin.update.installation import compare, installed
-from svc.admin.update.status import available
+from svc.admin.release import record
+from svc.admin.release.installation import compare, installed
+from svc.admin.release.status import available
 
 CODE = "update"
 DAY = 10  # characters of a time

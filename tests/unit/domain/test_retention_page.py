@@ -14,7 +14,7 @@ import pytest
 from conventions.inspection import ROOT
 
 from svc import limits
-from svc.admin.custody import recovery_sets
+from svc.admin.backup import recovery_sets
 from svc.domain import operations
 from svc_helper.agent import home
 from svc_helper.agent.runtime import rotating_log

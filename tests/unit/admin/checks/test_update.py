@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from svc.admin.backup import package
 from svc.admin.checks.update import update
-from svc.admin.custody import package
 from svc.admin.findings import Host
-from svc.admin.update import record
+from svc.admin.release import record
 from svc.host.owner import Owner
 from svc.settings import Settings
 

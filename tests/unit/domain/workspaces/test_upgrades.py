@@ -282,7 +282,7 @@ def test_killed_while_the_new_container_is_prepared(ada: Caller, far: FarEnd, ed
 
 
 def restore(lab: str) -> None:
-    """As svc.admin.custody.reviving has it."""
+    """As svc.admin.restore.new_database has it."""
     with write():
         database.execute_sql(
             "UPDATE workspaces SET status = 'stopped', status_reason = 'restored', work = NULL, stale = 0"

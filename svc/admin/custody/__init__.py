@@ -1,1 +1,0 @@
-"""`svc admin backup`: snapshots of the database, and what is kept beside them."""

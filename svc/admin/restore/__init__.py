@@ -1,0 +1,1 @@
+"""`svc admin restore` and `checkpoint`: a snapshot becomes the live database."""

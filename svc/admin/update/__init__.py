@@ -1,1 +1,0 @@
-"""`svc admin update`: signed releases, from their source to the installed package."""
