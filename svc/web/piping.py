@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from svc import websocket
-from svc.domain import long_calls
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live import piped
 from svc.domain.workspaces.live.piped import Piped

@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from flask import g, request
 
-from svc.domain import long_calls
 from svc.domain.files import spool
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest, TooLarge
 from svc.limits import TRANSFER_S

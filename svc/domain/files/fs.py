@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import configuration, long_calls, pages, untrusted
+from svc.domain import configuration, pages, untrusted
 from svc.domain.audit import audit
 from svc.domain.files import paths
+from svc.domain.places import long_calls, turn
 from svc.domain.principal import Caller
 from svc.domain.untrusted import INTEGER_BITS, NUMBER_MAX
 from svc.errors import (
@@ -139,7 +140,7 @@ def list_(caller: Caller, root: str, path: bytes, limit: int, offset: int) -> di
     with audited(caller, "list", root, path) as result:
         arguments = {"root": root, "path": paths.encode(path), "offset": offset, "limit": limit}
         untrusted_reply = caller.ask("fs.list", arguments)
-        with long_calls.turn(caller):
+        with turn(caller):
             items = _entries(untrusted_reply.get("rows"), path, limit)
         total = untrusted.get_count(untrusted_reply, "total")
         result["entries"] = len(items)

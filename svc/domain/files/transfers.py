@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import configuration, long_calls, untrusted
+from svc.domain import configuration, untrusted
 from svc.domain.files import fs, paths
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed, EngineTimeout, RangeUnsatisfiable, TooLarge
 from svc.helper.transfers import Transfer

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from svc.actions import of_hint
-from svc.domain import engine_hints, long_calls, registries
+from svc.domain import engine_hints, registries
 from svc.domain.images import builds, preflight, usage
 from svc.domain.images.preflight import Figures
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.templates import rows as template_rows

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import long_calls, operations, untrusted
+from svc.domain import operations, untrusted
 from svc.domain.audit import audit
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import containers, idle, reconcile_rules, states
 from svc.domain.workspaces.states import Workspace

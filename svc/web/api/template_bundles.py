@@ -7,8 +7,8 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from svc.domain import long_calls
 from svc.domain.files import spool
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.templates import bundles, import_export
 from svc.limits import BUNDLE_MAX

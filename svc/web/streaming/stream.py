@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from svc.domain.places import streams
 from svc.domain.principal import Caller
 from svc.errors import SvcError
 from svc.limits import (
@@ -26,7 +27,6 @@ from svc.limits import (
     STREAMS_PER_USER,
 )
 from svc.web.gunicorn_worker.tls_reads import bounded
-from svc.web.streaming import places
 from svc.web.streaming.loop import Callback, Loop, Timer, close_now
 from svc.web.streaming.loop import loop as default_loop
 
@@ -51,7 +51,7 @@ class Stream:
     def __init__(self, caller: Caller, require: Callable[[], object], loop: Loop | None = None) -> None:
         self.caller, self.require = caller, require
         self.loop = loop or default_loop
-        self.place = places.take(caller)
+        self.place = streams.take(caller)
         self.at_end: Callable[[], object] = lambda: None
         self.output = bytearray()
         self.is_open = self.is_ending = False

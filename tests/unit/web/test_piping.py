@@ -17,7 +17,7 @@ from unit.serving import CONTAINER, FarEnd, caller_of, make_template, make_works
 from unit.streaming import until
 
 from svc import errors, websocket
-from svc.domain import long_calls
+from svc.domain.places import long_calls
 from svc.web import piping, rechecks
 from svc.websocket import BINARY, CLOSE, PING, PONG, TEXT, Receiver, frame
 from svc_helper.wire import terminal_frames as frames
@@ -86,7 +86,7 @@ class Client:
         self.sock.close()
         self.thread.join(30)
         assert not self.thread.is_alive()
-        assert long_calls._running.total() == 0
+        assert long_calls.taken() == 0
 
 
 @pytest.fixture

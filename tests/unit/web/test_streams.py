@@ -9,9 +9,8 @@ import pytest
 from unit.serving import ROW, checked
 from unit.streaming import until
 
-from svc.domain import long_calls
 from svc.domain.accounts import sessions, users
-from svc.web.streaming import places
+from svc.domain.places import long_calls, streams
 from svc_helper.wire import log_frames
 
 PATH = "/api/workspaces/{}/logs/stream"
@@ -79,7 +78,7 @@ def test_what_is_wrong_is_an_ordinary_error(listeners: Any, lab: str) -> None:
     assert "ctr.follow" not in listeners.far.verbs()
     listeners.far.answers["ctr.follow"] = "unavailable"
     checked(get(listeners, PATH.format(lab)), 503, "engine_unavailable")
-    assert places.taken() == 0
+    assert streams.taken() == 0
 
 
 def test_what_never_ran_is_empty(listeners: Any, lab: str) -> None:
@@ -111,7 +110,7 @@ def test_raw_output(listeners: Any, lab: str) -> None:
     for query in ("tail=-1", "start=2", "start=2.45x", "skip=-1", "most=5"):
         checked(get(listeners, f"{RAW}?{query}"), 422, "validation_failed")
     checked(get(listeners, f"{RAW}?launcher=none"), 404, "not_found")
-    assert not +long_calls._running
+    assert not long_calls.taken()
 
 
 def test_an_error_on_the_way_is_an_event(listeners: Any, lab: str) -> None:
@@ -123,19 +122,19 @@ def test_an_error_on_the_way_is_an_event(listeners: Any, lab: str) -> None:
 
 
 def test_it_is_counted_as_a_stream(listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "STREAMS_PER_USER", 2)
+    monkeypatch.setattr(streams, "per_user", 2)
     listeners.far.frames = []
     answers = [get(listeners, PATH.format(lab), buffered=False) for _ in range(2)]
     checked(get(listeners, PATH.format(lab)), 429, "too_many_requests")
-    assert not +long_calls._running
+    assert not long_calls.taken()
     for answer in answers:
         answer.close()
-    until(lambda: places.taken() == 0)
+    until(lambda: streams.taken() == 0)
 
 
 def test_a_head_request_holds_nothing(listeners: Any, lab: str) -> None:
     get(listeners, PATH.format(lab), method="HEAD").close()
-    assert places.taken() == 0
+    assert streams.taken() == 0
     assert "ctr.follow" not in listeners.far.verbs()
 
 

@@ -13,7 +13,7 @@ import pytest
 from flask import Flask, g
 from unit.serving import caller_of, make_user
 
-from svc.domain import long_calls
+from svc.domain.places import long_calls
 from svc.errors import AccountDisabled, InvalidRequest, SvcError, TooLarge, TooManyRequests
 from svc.limits import LONG_CALLS_PER_USER
 from svc.web import access, uploads

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import long_calls, untrusted
+from svc.domain import untrusted
 from svc.domain.audit import audit
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, states
 from svc.errors import EngineFailed

@@ -12,9 +12,9 @@ from unit.filing import FACTS, noise
 from unit.serving import FarEnd
 
 from svc.db.connect import database
-from svc.domain import long_calls
 from svc.domain.files import fs
 from svc.domain.files import transfers as fs_transfers
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.errors import (
     AlreadyThere,
@@ -131,9 +131,9 @@ def test_each_holds_a_place_and_gives_it_back(ada: Caller, far: FarEnd) -> None:
     with contextlib.ExitStack() as held:
         for _ in range(TRANSFERS_PER_USER):
             held.enter_context(fs_transfers.opened(ada, "download", "work", b"notes.txt"))
-        assert long_calls._running[ada.user_id] == TRANSFERS_PER_USER
+        assert long_calls.of_user[ada.user_id] == TRANSFERS_PER_USER
         with pytest.raises(TooManyRequests):
             read(ada)
     assert audited()[:2] == ("fs.download", "ok")
-    assert not long_calls._running
+    assert not long_calls.taken()
     assert read(ada)["content"] == b"hello"

@@ -10,8 +10,8 @@ from unit.configuring import configured
 from unit.serving import IMAGE, MISSING, FarEnd, make_template
 
 from svc.db.connect import database
-from svc.domain import long_calls
 from svc.domain.images import dry_runs
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.engine_errors import ImageNotInRegistry
 from svc.errors import NotFound, RegistryNotAllowed, TemplateDisabled, TooManyRequests
@@ -88,6 +88,6 @@ def test_it_is_refused_as_the_pull_would_be(ada: Caller, far: FarEnd, tmp_path: 
 
 def test_it_counts_as_a_long_call(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     make_template(ada.user_id)
-    monkeypatch.setattr(long_calls, "LONG_CALLS_PER_USER", 0)
+    monkeypatch.setattr(long_calls, "per_user", 0)
     with pytest.raises(TooManyRequests):
         dry_runs.of(ada, "base")

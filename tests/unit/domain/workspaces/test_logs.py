@@ -6,7 +6,7 @@ import pytest
 from unit.serving import FarEnd, make_template, make_workspace
 
 from svc import errors
-from svc.domain import long_calls
+from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs
 from svc.limits import LOG_BYTES_MAX
@@ -27,7 +27,7 @@ def test_tail(ada: Caller, far: FarEnd, lab: str) -> None:
     far.files.output, far.files.kept["truncated"] = b"nul \0, \x1b[31m and \xff", True
     assert logs.tail(ada, "lab", None) == whole | {"text": "nul \0, \x1b[31m and \ufffd", "truncated": True}
     assert far.calls[1].args["tail"] is None
-    assert not +long_calls._running
+    assert not long_calls.taken()
 
 
 def test_the_rest_of_an_earlier_answer(ada: Caller, far: FarEnd, lab: str) -> None:

@@ -12,8 +12,8 @@ from unit.bundling import FILES, RECIPE, written
 from unit.serving import IMAGE, checked, make_template
 
 from svc.db.connect import database
-from svc.domain import long_calls
 from svc.domain.accounts import sessions
+from svc.domain.places import long_calls
 from svc.domain.templates import bundles
 from svc.limits import BUNDLE_MAX, LONG_CALLS_PER_USER
 
@@ -122,7 +122,7 @@ def test_transfers_are_long_calls(listeners: Any, people: Any) -> None:
     for response in going:
         response.close()
     assert put(listeners, "ada", REGISTRY).status_code == 201
-    assert not long_calls._running
+    assert not long_calls.taken()
 
 
 def test_an_export_that_is_refused_gives_its_place_back(listeners: Any) -> None:

@@ -13,9 +13,9 @@ from unit.streaming import until
 from svc.db.connect import database
 from svc.domain.accounts import sessions, tokens
 from svc.domain.accounts.sessions import Secrets
+from svc.domain.places import streams
 from svc.web.callers.credentials import COOKIE
 from svc.web.streaming import loop as loops
-from svc.web.streaming import places
 from svc.web.streaming.terminal import PROTOCOL
 from svc.websocket import TEXT, Receiver
 
@@ -37,7 +37,7 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("svc.web.streaming.stream.default_loop", loop)
     yield
     loop.close()
-    until(lambda: places.taken() == 0)
+    until(lambda: streams.taken() == 0)
 
 
 @pytest.fixture

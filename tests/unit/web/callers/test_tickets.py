@@ -8,9 +8,9 @@ import pytest
 from unit.serving import checked
 
 from svc.db.connect import database
-from svc.domain import long_calls
 from svc.domain.accounts import sessions, users
 from svc.domain.accounts.sessions import Secrets
+from svc.domain.places import long_calls
 from svc.limits import TOKEN_FAILURES_MAX
 from svc.web import inputs, rechecks
 from svc.web.callers import tickets
@@ -158,7 +158,7 @@ def test_a_long_answer_is_checked_by_the_session(
     with pytest.raises(ConnectionResetError):
         answer.get_data()
     answer.close()
-    assert long_calls._running.total() == 0
+    assert long_calls.taken() == 0
 
 
 def test_wrong_ones_are_counted(listeners: Any, secrets: Secrets) -> None:

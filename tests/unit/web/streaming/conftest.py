@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from unit.streaming import until
 
+from svc.domain.places import streams
 from svc.web.streaming import loop as loops
-from svc.web.streaming import places
-from svc.web.streaming import stream as streams
+from svc.web.streaming import stream
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ticks in quick succession; every place is free at the end."""
     monkeypatch.setattr(loops, "TICK_S", 0.02)
     yield
-    until(lambda: places.taken() == 0)
+    until(lambda: streams.taken() == 0)
 
 
 @pytest.fixture
@@ -29,5 +29,5 @@ def loop() -> Iterator[loops.Loop]:
 
 @pytest.fixture
 def default_loop(loop: loops.Loop, monkeypatch: pytest.MonkeyPatch) -> loops.Loop:
-    monkeypatch.setattr(streams, "default_loop", loop)
+    monkeypatch.setattr(stream, "default_loop", loop)
     return loop

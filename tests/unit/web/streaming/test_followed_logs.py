@@ -11,12 +11,13 @@ import pytest
 from unit.serving import ROW
 from unit.streaming import CALLER, EventReader, until
 
+from svc.domain.places import streams
 from svc.domain.workspaces.live import followed
 from svc.domain.workspaces.live.followed import Followed, Source
 from svc.errors import EngineUnavailable
 from svc.helper.transfers import DataStream
 from svc.limits import STREAM_OUTPUT_MAX
-from svc.web.streaming import followed_logs, places
+from svc.web.streaming import followed_logs
 from svc.web.streaming import loop as loops
 from svc_helper.wire import log_frames as frames
 
@@ -129,4 +130,4 @@ def test_what_cannot_be_opened_holds_no_place(
     monkeypatch.setattr(followed, "attached", refuse)
     with pytest.raises(EngineUnavailable):
         followed_logs.opened(CALLER, lambda: None, "req-1", SOURCE, times=False)
-    assert places.taken() == 0
+    assert streams.taken() == 0

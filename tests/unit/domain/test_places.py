@@ -1,4 +1,4 @@
-"""Calls that may last: 8 per user, 48 in all."""
+"""Places of long calls and of streams: by user, by address and in total."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from unit.serving import FarEnd, make_workspace
+from unit.streaming import CALLER
 
 from svc import errors, limits
-from svc.domain import long_calls
+from svc.domain.places import long_calls, streams, turn
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls as workspace_calls
 
@@ -52,7 +53,7 @@ def test_long_calls_are_counted_per_user_and_in_all(
 
 
 def test_long_calls_in_all(ada: Caller, monkeypatch: pytest.MonkeyPatch, bob: Caller) -> None:
-    monkeypatch.setattr(long_calls, "LONG_CALLS_TOTAL", 2)
+    monkeypatch.setattr(long_calls, "total", 2)
     with (
         long_calls.counted(ada),
         long_calls.counted(ada),
@@ -78,14 +79,38 @@ def test_who_comes_from_one_address_leaves_its_others_a_thread(
             pass
         with long_calls.counted(replace(bob, address="198.51.100.1")):
             pass
-    assert not long_calls._of_address
+    assert not long_calls.of_address
 
 
 def test_one_thread_of_a_user_computes_at_a_time(ada: Caller, bob: Caller) -> None:
     """Sixteen listings of 10,000 entries delayed others for up to 1.9 seconds."""
-    with long_calls.turn(ada):
-        assert not long_calls.turn(ada).acquire(timeout=0.05)
-        with long_calls.turn(bob):
+    with turn(ada):
+        assert not turn(ada).acquire(timeout=0.05)
+        with turn(bob):
             pass
-    with long_calls.turn(ada):
+    with turn(ada):
         pass
+
+
+def test_streams_are_counted_by_user_by_address_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [streams.take(CALLER) for _ in range(limits.STREAMS_PER_USER)]
+    with pytest.raises(errors.TooManyRequests) as refused:
+        streams.take(CALLER)
+    assert refused.value.retry_after_s
+    taken.pop().release()
+    last = streams.take(CALLER)
+    last.release()
+    last.release()
+    taken.append(streams.take(CALLER))
+    monkeypatch.setattr(streams, "total", len(taken))
+    other = Caller("pat", 2, "bob", 2002, False, "req-2", "192.0.2.7", None)  # type: ignore[arg-type]  # no helper is asked
+    with pytest.raises(errors.TooManyRequests):
+        streams.take(other)
+    monkeypatch.setattr(streams, "total", 1000)
+    monkeypatch.setattr(streams, "per_address", 1)
+    taken.append(streams.take(other))
+    with pytest.raises(errors.TooManyRequests):
+        streams.take(other)
+    taken.append(streams.take(replace(other, client="loopback uid 1002")))  # told apart behind one address
+    for place in taken:
+        place.release()
