@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import platform
+import pwd
 import signal
 
 import pytest
@@ -20,8 +21,9 @@ def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
     result = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")
     ada = uid["tsh-ada"]
     status = dict(line.split(":\t", 1) for line in result["status"].splitlines() if ":\t" in line)
-    assert status["Uid"].split() == status["Gid"].split() == [str(ada)] * 4
-    assert status["Groups"].split() == [str(ada)]
+    gid = str(pwd.getpwnam("tsh-ada").pw_gid)
+    assert (status["Uid"].split(), status["Gid"].split()) == ([str(ada)] * 4, [gid] * 4)
+    assert status["Groups"].split() == [gid]
     assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
     assert status["NoNewPrivs"] == "0"  # rootless Podman needs newuidmap
     assert int(status["SigBlk"], 16) == 0
