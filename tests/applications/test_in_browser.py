@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from applications.other_computer import another_computer
 from applications.reader import USER, Make, Reader, closing
-from browser.chromium import Driver, chromium, press, until
 from e2e import installation
 from e2e.installation import Service
+from pages.chromium import Driver, chromium, press, until
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

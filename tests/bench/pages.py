@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from bench.pairs import Row
 from bench.stage import USER, Stage
-from browser.chromium import Driver, chromium, find, press, until
-from browser.signing_in import sign_in
 from e2e.installation import PASSWORD, run
 from e2e.surroundings import must
+from pages.chromium import Driver, chromium, find, press, until
 from selenium.webdriver.common.keys import Keys
+from stories.signing_in import sign_in
 
 ROUNDS, KEYS = 10, 40
 PROMPT_MS, LINE_MS = 1000.0, 16.0  # "click to prompt <= 1 s", "keystroke to line <= 16 ms"

@@ -20,20 +20,29 @@ def suites() -> set[str]:
     return set(re.findall(r"^  ([a-z0-9]+) +[a-z]", usage, re.MULTILINE))
 
 
-def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+def calls(name: str) -> Iterator[tuple[str, ast.Call, ast.Module]]:
     """Calls of something of that name in the tests, with where they are."""
     for path in TESTS:
         if path.name in ("depths.py", "test_depths.py") or name not in (text := path.read_text()):
             continue
-        for node in ast.walk(ast.parse(text)):
+        module = ast.parse(text)
+        for node in ast.walk(module):
             if isinstance(node, ast.Call) and name in (
                 getattr(node.func, "attr", ""),
                 getattr(node.func, "id", ""),
             ):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node, module
 
 
-def is_reason(node: ast.expr) -> bool:
+def is_reason(node: ast.expr, module: ast.Module) -> bool:
+    """Is it a text, or a constant of the module that is one?"""
+    if isinstance(node, ast.Name):
+        given = [
+            one.value
+            for one in module.body
+            if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == node.id
+        ]
+        node = given[0] if given else node
     return isinstance(node, ast.Constant) and len(str(node.value)) >= SHORTEST_REASON
 
 
@@ -50,23 +59,25 @@ def test_every_module_is_in_a_suite() -> None:
 
 def test_a_depth_has_a_reason() -> None:
     wrong = []
-    for where, call in calls("depth"):
+    for where, call, module in calls("depth"):
         which = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-        if len(call.args) != 2 or which not in DEPTHS[1:] or not is_reason(call.args[1]):
+        if len(call.args) != 2 or which not in DEPTHS[1:] or not is_reason(call.args[1], module):
             wrong.append(where)
     assert not wrong
 
 
 def test_a_sample_has_a_reason() -> None:
     assert not [
-        where for where, call in calls("sample") if len(call.args) == 3 and not is_reason(call.args[2])
+        where
+        for where, call, module in calls("sample")
+        if len(call.args) == 3 and not is_reason(call.args[2], module)
     ]
 
 
 def test_fewer_rounds_are_at_a_change() -> None:
     """Never more than at the depths after it, and at least one."""
     wrong = []
-    for where, call in calls("rounds"):
+    for where, call, _ in calls("rounds"):
         numbers = [node.value for node in call.args if isinstance(node, ast.Constant)]
         if len(call.args) == 3 and len(numbers) == 3 and (numbers[0] < 1 or sorted(numbers) != numbers):
             wrong.append(where)

@@ -16,7 +16,7 @@ FOLLOWED = {
     "authentication.md": "e2e/guides/test_admin_guides.py",
     "automation.md": "e2e/guides/test_guides.py",
     "backup.md": "e2e/guides/test_admin_guides.py",
-    "browser.md": "browser/test_ways_in.py",
+    "browser.md": "stories/test_ways_in.py",
     "disk.md": "e2e/guides/test_admin_guides.py",
     "examples.md": "applications/test_examples.py",
     "files.md": "e2e/guides/test_reference_guides.py",

@@ -41,6 +41,7 @@ def test_every_promised_recipe_is_there() -> None:
     assert {recipe.heading.lower().removeprefix("a ").removeprefix("an ") for recipe in recipes()} == PROMISED
 
 
+@pytest.mark.depth("merge", "each applies a change and runs its tests")
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.heading)
 def test_a_recipe_works(recipe: Recipe, tmp_path: Path) -> None:
     tree = tmp_path / "tree"

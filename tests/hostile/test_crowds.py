@@ -107,6 +107,7 @@ def test_a_user_with_subordinate_uids_is_one_client(service: Service, measures: 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sources", [LOOPBACK, SOURCES], ids=["one client", "50 clients"])
+@pytest.mark.depth("merge", "a crowd of thousands; the one of a user's uids is at every change")
 def test_a_stranger_with_many_addresses_delays_nobody(
     service: Service, measures: dict[str, Measure], sources: list[str]
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_stranger_with_many_addresses_delays_nobody(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.depth("merge", "a crowd of thousands; the one of a user's uids is at every change")
 def test_silent_connections_delay_nobody(service: Service, measures: dict[str, Measure]) -> None:
     carol, port = pwd.getpwnam("tsz-carol").pw_uid, int(service.env["SVC_PORT"])
 
@@ -131,6 +133,7 @@ def test_silent_connections_delay_nobody(service: Service, measures: dict[str, M
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.depth("merge", "a crowd of thousands; the one of a user's uids is at every change")
 def test_all_of_it_at_once(service: Service, measures: dict[str, Measure]) -> None:
     """A stranger with 2,000 connections, 50 addresses and descriptors, a user with 8 subordinate uids."""
     carol, port, path = (

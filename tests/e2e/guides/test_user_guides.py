@@ -109,6 +109,7 @@ def fetched(url: str, method: str = "GET", token: str = "") -> str:
 
 @pytest.mark.timeout(600)  # a build, and a real program of that size: half a minute on a quiet machine
 @pytest.mark.usefixtures("gpus")
+@pytest.mark.depth("merge", "it installs the real JupyterLab")
 def test_jupyter(
     service: Service,
     home: Path,

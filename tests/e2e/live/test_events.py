@@ -133,6 +133,7 @@ def test_others_events_stay_theirs(service: Service, template: str) -> None:
     assert {item["data"] is None for item in mine if item["type"].startswith("template.")} == {True}
 
 
+@pytest.mark.depth("merge", "a crowd of two hundred streams")
 def test_two_hundred_streams_that_nobody_reads(service: Service, vera: Call, template: str) -> None:
     """The service answers as ever, and its stop says so to each and is quick."""
     users = ("tse-vera", "tse-wim")

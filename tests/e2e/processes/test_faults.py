@@ -201,6 +201,7 @@ def test_what_alice_does_with_podman_herself_is_seen(alice: Call, workspace: str
     until(lambda: record(workspace)["status"] == "stopped", 10)
 
 
+@pytest.mark.depth("merge", "it waits for the supervisor's patience")
 def test_a_listener_that_stands_still_is_replaced(service: Service, alice: Call) -> None:
     """Nobody gets an answer from it: the app parent looks for its heartbeat, and kills it."""
     stands, other = service.named("svc-unix").pid, service.named("svc-tls").pid

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hostile.faults import custody_kills
+
+pytestmark = pytest.mark.depth("merge", "a loop of kills under load")
 
 
 def test_nothing_acknowledged_is_lost(public_tmp_path: Path) -> None:

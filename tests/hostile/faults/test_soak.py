@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hostile.faults import custody_kills, soak
+
+pytestmark = pytest.mark.depth("merge", "a soak of some seconds of load")
 
 
 def test_nothing_grows(public_tmp_path: Path) -> None:

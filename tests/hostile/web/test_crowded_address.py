@@ -83,6 +83,7 @@ def many(count: int, act: Callable[[], object]) -> Iterator[None]:
             thread.join()
 
 
+@pytest.mark.depth("merge", "a crowd that is measured for a minute")
 def test_logins_of_ninety_thousand_keys(service: Service, port: int) -> None:
     keys = json.dumps({f"k{number}": 1 for number in range(60_000)}).encode()
     data = request("POST", "/api/auth/login", keys)
@@ -97,6 +98,7 @@ def test_logins_of_ninety_thousand_keys(service: Service, port: int) -> None:
     assert grown < 20_000
 
 
+@pytest.mark.depth("merge", "a crowd that is measured for a minute")
 def test_bodies_that_come_a_byte_at_a_time(port: int) -> None:
     """A small one, a large one and one in chunks: of a stranger, who has the same address."""
     heads = [

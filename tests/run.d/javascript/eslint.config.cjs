@@ -5,7 +5,7 @@ const globals = require('globals');
 
 const MODULES = ['svc/web/pages/static/*/*.js'];
 const SCRIPTS = ['svc/web/pages/static/*.js']; // no modules: they run at once
-const BODIES = ['tests/browser/*.js']; // each the body of a function, which the browser's driver calls
+const BODIES = ['tests/pages/*.js']; // each the body of a function, which the browser's driver calls
 
 const RECOMMENDED = {
   ...js.configs.recommended.rules,

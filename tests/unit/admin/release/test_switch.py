@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from depths import sample
 from unit.admin.conftest import Svc
 from unit.admin.packages import PROGRAMS, Place, sets, to
 from unit.admin.rows import ask, change, user
@@ -243,7 +244,7 @@ def run_until(step: int, work: Callable[[], int]) -> int | None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("sick", ["", "2"])
+@pytest.mark.parametrize("sick", sample(["", "2"], 1, "a loop of kills, at each step of the way back too"))
 def test_killed_at_every_step(svc: Svc, place: Place, database: str, recovery: Path, sick: str) -> None:
     """The old version with the old data or the new one with the new; or the server is told to wait."""
     state = os.environ["SVC_STATE_DIR"]

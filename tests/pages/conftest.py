@@ -1,0 +1,109 @@
+"""Chromium, once for each process; the pages before a canned API. No root, no installed service."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.installation import until
+from pages import records
+from pages.canned import Canned, Listener
+
+from svc.web import pieces
+
+if TYPE_CHECKING:
+    from pages.chromium import Driver
+
+PROGRAMS = ("/usr/bin/chromium", "/usr/bin/chromedriver")
+INSTALL = "sudo apt-get install --no-install-recommends chromium chromium-driver fonts-liberation"
+PIECES = Path(sys.prefix) / "share/pieces"  # tests/run pages fetches them
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here needs a browser and what drives it."""
+    if not [name for name in PROGRAMS if not os.path.exists(name)] and importlib.util.find_spec("selenium"):
+        return
+    for item in items:
+        if "pages" in item.path.parts:
+            item.add_marker(pytest.mark.skip(reason=f"needs Chromium: {INSTALL}; then: tests/run pages"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fetched_pieces() -> Iterator[None]:
+    """The pieces of others that tests/run has fetched, not those of an installation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "FOLDER", PIECES)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
+    """Descriptors only: the browser and the server are this process's children."""
+    yield
+    until(lambda: not descriptors_left(), 30)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Driver]:
+    """One browser for the suite; each test begins with empty storage."""
+    from pages.chromium import chromium
+
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    options = [
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "3",
+        "-subj",
+        "/CN=localhost",
+    ]
+    command = ["openssl", "req", *options, "-keyout", key, "-out", chain]
+    subprocess.run(command, check=True, capture_output=True)
+    return chain, key
+
+
+@pytest.fixture(scope="session")
+def listener(certificate: tuple[Path, Path]) -> Iterator[Listener]:
+    """One origin for all tests of a process, so that the browser keeps what it has compiled."""
+    found = Listener(certificate)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def canned(listener: Listener) -> Iterator[Canned]:
+    """The pages before the mock-up's answers."""
+    server = Canned(listener)
+    server.answers = records.everything()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def artefacts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A picture of the page when a test ends, where SVC_TEST_ARTEFACTS says."""
+    yield
+    folder: Any = os.environ.get("SVC_TEST_ARTEFACTS")
+    if folder and "browser" in request.fixturenames:
+        driver = request.getfixturevalue("browser")
+        name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+        if driver.current_url != "about:blank":
+            driver.save_screenshot(f"{folder}/{name}.png")
