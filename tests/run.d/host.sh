@@ -85,10 +85,9 @@ keep_program() { # for later runs, which begin with it; one that none has begun 
 run_in_view() { # this script again, in a view of this host; returns only where none can be made
     local code=0
     alone install_packages
-    setpriv --pdeathsig TERM env SVC_TEST_VIEW=host "$HERE/run.d/view" --prefix "$PREFIX" "$(kept_program)" "$SOURCE" \
+    setpriv --pdeathsig TERM env -u TMPDIR SVC_TEST_VIEW=host "$HERE/run.d/view" --prefix "$PREFIX" "$(kept_program)" "$SOURCE" \
         "$HERE/run" "${ARGUMENTS[@]}" || code=$?
     [ $code = 97 ] || exit $code
-    say "this run takes the host for itself, for the reason above"
 }
 
 take_host() { # for the whole run
