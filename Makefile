@@ -1,7 +1,7 @@
 # Shortcuts; each is one command that can be typed as well.
 .DEFAULT_GOAL := help
 PYTHON ?= $(firstword $(wildcard .venv/bin/python3 /opt/svc-test/bin/python3))
-.PHONY: help start stop test unit conventions docs docs-check lock bench deb
+.PHONY: help start stop test unit conventions format docs docs-check lock bench deb
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,6 +20,10 @@ unit: ## run the quick tests
 
 conventions: ## check the conventions: lints, types, imports, names, sizes, pages
 	tests/run conventions
+
+format: ## format Python and JavaScript as the conventions want it
+	.venv/bin/ruff format svc svc_helper tests setup.py
+	git ls-files '*.js' '*.cjs' | NODE_PATH=.venv/share/javascript/node_modules xargs .venv/bin/node tests/run.d/javascript/format.cjs
 
 docs: ## write the generated pages again
 	$(PYTHON) -m schema.generate

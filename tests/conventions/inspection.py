@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("svc", "svc_helper", "schema")
@@ -53,3 +58,18 @@ def javascript() -> list[Path]:
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in (".js", ".cjs")
     ]
+
+
+JAVASCRIPT = ROOT / "tests/run.d/javascript"  # settings of its tools, and tools of our own
+PREFIX = Path(sys.executable).parent.parent
+NODE_MODULES = PREFIX / "share/javascript/node_modules"  # tests/run installs them
+
+
+def run_node(tool: Path, *arguments: str | Path) -> str:
+    """What a tool says that node runs at the root of the tree; its complaints are a failure of the test."""
+    command = [str(argument) for argument in (PREFIX / "bin/node", tool, *arguments)]
+    environ = os.environ | {"NODE_PATH": str(NODE_MODULES)}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        pytest.fail(f"{tool.name}:\n{done.stdout}{done.stderr}"[-6000:], pytrace=False)
+    return done.stdout

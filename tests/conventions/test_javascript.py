@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from posixpath import dirname, normpath
 
-import pytest
-from conventions.inspection import ROOT, javascript
+from conventions.inspection import JAVASCRIPT, NODE_MODULES, ROOT, javascript, run_node
 
 from svc.web.pages import assets
-
-PREFIX = Path(sys.executable).parent.parent
-SETTINGS = ROOT / "tests/run.d/javascript"
-PACKAGES = PREFIX / "share/javascript/node_modules"
 
 LINE_MAX = 120
 
@@ -33,34 +24,19 @@ LAYERS = (
 FLOORS = {folder: number for number, folders in enumerate(reversed(LAYERS)) for folder in folders}
 
 
-def verdict(tool: str | Path, *arguments: str | Path) -> None:
-    """Run a tool of PACKAGES, or our own, at the root of the tree; its complaints are the failure."""
-    command = [PREFIX / "bin/node", PACKAGES / tool, *arguments]
-    done = subprocess.run(
-        [str(argument) for argument in command],
-        cwd=ROOT,
-        env=os.environ | {"NODE_PATH": str(PACKAGES)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    if done.returncode != 0:
-        pytest.fail(f"{tool}:\n{done.stdout}{done.stderr}"[-6000:], pytrace=False)
-
-
 def test_eslint_finds_nothing() -> None:
-    config = SETTINGS / "eslint.config.cjs"
-    verdict("eslint/bin/eslint.js", "--config", config, "--max-warnings", "0", *javascript())
+    eslint, config = NODE_MODULES / "eslint/bin/eslint.js", JAVASCRIPT / "eslint.config.cjs"
+    run_node(eslint, "--config", config, "--max-warnings", "0", *javascript())
 
 
 def test_types_hold() -> None:
     """Those of JSDoc, and of the records of the API, which schema/api.d.ts has."""
-    verdict("typescript/bin/tsc", "--project", SETTINGS)
+    run_node(NODE_MODULES / "typescript/bin/tsc", "--project", JAVASCRIPT)
 
 
 def test_the_javascript_is_formatted() -> None:
-    """.venv/bin/node tests/run.d/javascript/format.cjs FILE... does it, with NODE_PATH as above."""
-    verdict(SETTINGS / "format.cjs", "--check", *javascript())
+    """`make format` does it."""
+    run_node(JAVASCRIPT / "format.cjs", "--check", *javascript())
 
 
 def test_no_line_is_long() -> None:

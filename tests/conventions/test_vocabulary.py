@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conventions.inspection import ROOT, modules, scripts
+from conventions.inspection import JAVASCRIPT, ROOT, javascript, modules, run_node, scripts
 
 # Parts of names that a reader would have to decode, and what to write instead.
 NAMES = {
@@ -38,8 +38,10 @@ NAMES = {
     "leftovers": "pull_cleanup",
     "observations": "reconcile_rules",
     "ring": "rotating_log; a suite of tests",
+    "deed": "action",
+    "bone": "skeleton",
 }
-LIBRARY = {"MFD_ALLOW_SEALING"}  # names that are not ours to choose
+LIBRARY = {"MFD_ALLOW_SEALING", "allSettled"}  # names that are not ours to choose
 FORMS = {form: stem for stem in NAMES for form in (stem, f"{stem}s", f"{stem}ed", f"{stem}d", f"{stem}rd")}
 PROSE = re.compile(
     r"\b(?:doors?|keepers?|leash(?:es)?|rings? of (?:the )?tests|(?:test|unit|e2e|agent|helper) rings?"
@@ -56,11 +58,15 @@ def parts(name: str) -> list[str]:
 def names(path: Path) -> Iterator[str]:
     """Each retired name of a module, with where it stands and what to write instead."""
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
-        if token.type == tokenize.NAME and token.string not in LIBRARY:
-            for part in parts(token.string):
-                if part in FORMS:
-                    advice = NAMES[FORMS[part]]
-                    yield f"{path.relative_to(ROOT)}:{token.start[0]} {token.string}: write {advice}"
+        if token.type == tokenize.NAME:
+            yield from judged(f"{path.relative_to(ROOT)}:{token.start[0]}", token.string)
+
+
+def judged(where: str, name: str) -> Iterator[str]:
+    """Each retired part of a name."""
+    for part in parts(name):
+        if part in FORMS and name not in LIBRARY:
+            yield f"{where} {name}: write {NAMES[FORMS[part]]}"
 
 
 @pytest.mark.parametrize("package", ["svc", "svc_helper", "schema"])
@@ -69,13 +75,19 @@ def test_no_retired_name_is_used(package: str) -> None:
     assert not found
 
 
+def test_no_retired_name_is_used_in_javascript() -> None:
+    files = [path.relative_to(ROOT) for path in javascript()]
+    found = [line.split(" ") for line in run_node(JAVASCRIPT / "names.cjs", *files).splitlines()]
+    assert not [fault for where, name in found for fault in judged(where, name)]
+
+
 def test_no_retired_word_is_read() -> None:
     """Code, tests, scripts and pages; the changelog and the decisions tell of their time."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     found = [
         f"{path.relative_to(ROOT)}:{number} {match[0]}"
-        for path in [*modules(), *tests, *scripts(), *pages]
+        for path in [*modules(), *tests, *scripts(), *javascript(), *pages]
         if path.name != "glossary.md"
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if (match := PROSE.search(line))

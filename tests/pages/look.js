@@ -1,6 +1,6 @@
 // What a test asks a page about how it looks: the body of a function, `arguments[0]` is the question.
-const [question, ...given] = arguments;
-const done = given.at(-1);
+const [question, ...parameters] = arguments;
+const done = parameters.at(-1);
 
 const isSeen = node => node.checkVisibility({ visibilityProperty: true, opacityProperty: false });
 const named = node => {
@@ -59,7 +59,7 @@ const ENDS_WORK = new RegExp('^(sudo )?svc ('
 
 const questions = {
   // Wait until nothing has changed for a while, or for long enough.
-  settled() {
+  unchanging() {
     let last = performance.now(), requests = -1;
     const begun = last, seen = () => {
       last = performance.now();

@@ -32,7 +32,7 @@ INSTEAD = ("1", "a", "1g", "A=1", "web=1")  # of a placeholder in capitals
 
 def ask(driver: Driver, question: str) -> Any:
     """The answer of look.js."""
-    if question in ("settled", "moved", "unasked"):
+    if question in ("unchanging", "moved", "unasked"):
         return driver.execute_async_script(LOOK, question)
     return driver.execute_script(LOOK, question)
 

@@ -67,7 +67,7 @@ def page(browser: Driver, canned: Canned) -> Iterator[Callable[..., Driver]]:
         canned.requests.clear()
         browser.get(f"{canned.url}{state.path}")
         find(browser, state.shows)
-        ask(browser, "settled")
+        ask(browser, "unchanging")
         return browser
 
     yield opened
@@ -78,7 +78,7 @@ def page(browser: Driver, canned: Canned) -> Iterator[Callable[..., Driver]]:
 def _open_further(driver: Driver, state: State) -> None:
     if state.script:
         driver.execute_script(state.script)
-        ask(driver, "settled")
+        ask(driver, "unchanging")
 
 
 def _moved(driver: Driver) -> list[str]:
@@ -145,7 +145,7 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
     faults += [f"light: {fault}" for fault in looking.violations(driver)]
     resize(driver, 1440)
     prefer(driver, "dark")
-    ask(driver, "settled")
+    ask(driver, "unchanging")
     _keep(driver, name, "dark")
     faults += [
         f"dark: {fault}" for fault in looking.violations(driver, "color-contrast", "link-in-text-block")
@@ -200,7 +200,7 @@ def test_what_comes_is_where_its_bones_were(
     driver = page(STATES[name], width, "light")
     canned.release()
     until(driver, lambda: not driver.find_elements("css selector", ".skel"), "no bones")
-    ask(driver, "settled")
+    ask(driver, "unchanging")
     _judge(_moved(driver))
 
 

@@ -26,7 +26,7 @@ SENTENCES = {
     86: ("Tried to sign in", "Wrong password", "a browser, 10.20.4.17"),
     85: ("Moved work/a to work/b", "Done", "a browser, 10.20.4.17"),
     84: ("Tried to delete lost", "Interrupted", "a browser, 10.20.4.17"),
-    83: ("Looked at files 1234 more times, counted together", "Counted", "a browser, 10.20.4.17"),
+    83: ("Listed files 1234 more times, counted together", "Counted", "a browser, 10.20.4.17"),
     82: ("future.deed thing", "Done", "a browser, 10.20.4.17"),
 }
 

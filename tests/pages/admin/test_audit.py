@@ -182,7 +182,7 @@ def test_save(audit: Driver) -> None:
 def test_none_is_like_that(audit: Driver, canned: Canned) -> None:
     canned.answers[AUDIT] = page([])
     find(audit, "[data-search]").send_keys("nothing")
-    says(audit, "No row is like that.")
+    says(audit, "No row matches.")
 
 
 def test_hostile_text_is_text(browser: Driver, canned: Canned) -> None:

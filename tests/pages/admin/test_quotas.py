@@ -154,7 +154,7 @@ def test_search_filters_and_line(quotas: Driver) -> None:
     until(quotas, lambda: texts(quotas, "tbody .name") == ["lab"], "the search")
     assert line(quotas) == "svc api GET '/api/admin/quotas?q=la'"
     press(quotas, "[data-filter=unused]")
-    says(quotas, "None of the quotas is like that.")
+    says(quotas, "No quota matches.")
 
 
 def test_the_link_of_an_account_shows_its_quota(browser: Driver, canned: Canned) -> None:

@@ -122,7 +122,7 @@ def test_search_and_filters(users: Driver) -> None:
     press(users, "[data-filter=disabled]")
     until(users, lambda: names(users) == ["alan"], "the disabled one")
     find(users, "[data-search]").send_keys("ada")
-    says(users, "None of the accounts is like that.")
+    says(users, "No account matches.")
 
 
 def test_edit(users: Driver, canned: Canned) -> None:

@@ -188,7 +188,7 @@ def test_templates_are_searched_for(browser: Driver, pages: Canned) -> None:
     browser.switch_to.active_element.send_keys("note", Keys.ENTER)
     until(browser, lambda: "--template jupyter" in line(browser), "what was found")
     find(browser, "[data-search]").send_keys("no such thing")
-    says(browser, "No template is like that.")
+    says(browser, "No template matches.")
     assert not pages.sent(SETUP)
 
 

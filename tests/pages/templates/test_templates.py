@@ -61,7 +61,7 @@ def test_filter_and_search(browser: Driver, canned: Canned) -> None:
     until(browser, lambda: names(browser) == ["rstudio-2"], "that image")
     assert texts(browser, "[data-filter] .num") == ["1", "0", "1"]
     browser.switch_to.active_element.send_keys("nothing")
-    says(browser, "No template is like that.")
+    says(browser, "No template matches.")
     assert line(browser) == "svc template list"
 
 

@@ -9,7 +9,7 @@ import { refused, unread } from '../frame/notices.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
 import { cell } from '../shared/tables.js';
 import { ending, sentence, through } from './sentences.js';
-import { counted, quoted, time } from '../frame/words.js';
+import { counted, quoted, time } from '../frame/format.js';
 
 const PAGE = 100;
 const HOUR_MS = 3_600_000,
@@ -113,7 +113,7 @@ async function older() {
 }
 
 // What is new is said, and comes when it is asked for: nothing moves by itself.
-async function lookForNew() {
+async function readNew() {
   if (!known.ids.size && known.total) return;
   try {
     const { total } = await readPage(0, 1, { background: true });
@@ -122,7 +122,7 @@ async function lookForNew() {
   } catch { /* the rows that are there stay */ }
 }
 
-const lookSoon = delayed(lookForNew, 800);
+const readSoon = delayed(readNew, 800);
 
 // ---- showing ----
 
@@ -152,11 +152,11 @@ function head() {
 }
 
 function rowOf(row) {
-  const [kind, word] = ending(row);
+  const [kind, text] = ending(row);
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': row.id },
     cell(null, 'muted small num nw', time(row.at, 'ago')),
     cell(null, 'ref', element('span', { title: row.action }, sentence(row, me))),
-    cell('Ended', '', element('span', { class: `state ${kind}`, title: row.outcome }, word)),
+    cell('Ended', '', element('span', { class: `state ${kind}`, title: row.outcome }, text)),
     cell('Through', 'muted small', through(row)), cell('Request', 'muted tiny mono ref', row.request_id));
 }
 
@@ -199,7 +199,7 @@ function showEmpty() {
   screen.replaceChildren(
     element('section', { class: 'empty dash' }, element('h2', {}, isFiltered ? 'Nothing like that' : 'Nothing yet'),
       element('p', {}, isFiltered
-        ? 'No row of your activity is like that.'
+        ? 'No row of your activity matches.'
         : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
       isFiltered && element('button', { class: 'btn', type: 'button', on: { click: () => {
         for (const name of Object.keys(asked))
@@ -281,13 +281,13 @@ async function readWorkspaces() {
 // ---- live ----
 
 onEvent(event => {
-  if (event.type !== 'operation.progress') lookSoon();
+  if (event.type !== 'operation.progress') readSoon();
 });
-onGap(lookSoon);
+onGap(readSoon);
 
 readAddress();
 showFilters();
-const frame = beginFrame({ refresh: lookForNew });
+const frame = beginFrame({ refresh: readNew });
 if (!session.secret) await frame; // it leaves for the sign-in screen
 me = (await frame).user.name;
 await begin();

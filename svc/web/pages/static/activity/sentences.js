@@ -1,13 +1,13 @@
 // Rows of the audit in words: what was done, to what, and how it ended.
 import { element } from '../frame/dom.js';
-import { byteSize, counted, duration } from '../frame/words.js';
+import { byteSize, counted, duration } from '../frame/format.js';
 import { reason } from '../shared/reasons.js';
-import { editedWords } from '../shared/edited_fields.js';
+import { editedText } from '../shared/edited_fields.js';
 
 const mono = text => element('span', { class: 'mono small ref', dir: 'auto' }, text || '–');
 /** @type {(row: {target?: any, target_name?: any}) => Element} */
 const nameOf = ({ target, target_name: name }) => mono(name || target);
-const joinedBy = (word, ...parts) => parts.flatMap((part, n) => n ? [` ${word} `, part] : [part]);
+const joinedBy = (text, ...parts) => parts.flatMap((part, n) => n ? [` ${text} `, part] : [part]);
 const sized = bytes => typeof bytes === 'number' ? [`, ${byteSize(bytes)}`] : [];
 const none = () => [];
 const thing = row => [nameOf(row)];
@@ -41,7 +41,7 @@ export const SENTENCES = {
   'admin.set_password': ['Set the password of', 'set the password of', thing],
   'admin.template_import': ['Imported the template', 'import the template', thing],
   'admin.update_apply': ['Updated the service to', 'update the service to', thing],
-  'audit.count': ['Looked at files', 'look at files',
+  'audit.count': ['Listed files', 'list files',
     ({ detail }) => [` ${counted(detail.calls ?? 0, 'more time')}, counted together`]],
   'auth.login': ['Signed in', 'sign in', none],
   'auth.logout': ['Signed out', 'sign out', none],
@@ -59,7 +59,7 @@ export const SENTENCES = {
   'fs.remove': ['Removed', 'remove',
     row => [mono(row.target),
       ...(row.detail.removed > 1 ? [`, ${counted(row.detail.removed, 'entry', 'entries')}`] : [])]],
-  'fs.roots': ['Looked at the file roots', 'look at the file roots', none],
+  'fs.roots': ['Listed the file roots', 'list the file roots', none],
   'fs.upload': ['Uploaded', 'upload', placed],
   'image.build': ['Built the image of', 'build the image of', thing],
   'image.delete': ['Removed the image', 'remove the image', row => [mono(row.target)]],
@@ -88,7 +88,7 @@ export const SENTENCES = {
   'workspace.create': ['Created', 'create', thing],
   'workspace.delete': ['Deleted', 'delete', thing],
   'workspace.edit': ['Changed', 'change',
-    row => [nameOf(row), ...(editedWords(row.detail.keys) ? [`: ${editedWords(row.detail.keys)}`] : [])]],
+    row => [nameOf(row), ...(editedText(row.detail.keys) ? [`: ${editedText(row.detail.keys)}`] : [])]],
   'workspace.exec': ['Ran', 'run', program],
   'workspace.extend': ['Kept', 'keep',
     row => [nameOf(row), ...(row.detail.hours ? [` for ${row.detail.hours} h`] : [])]],
@@ -134,7 +134,7 @@ export function sentence(row, me) {
   const isOwn = row.user === me;
   const verb = isDone(row) ? did : row.outcome === 'begun' ? `Began to ${toDo}` : `Tried to ${toDo}`;
   const rest = to(row);
-  const words = isOwn
+  const text = isOwn
     ? [verb]
     : [element('b', { class: 'ref' }, row.user), row.via === 'admin' ? ', on the host, ' : ' ', lower(verb)];
   const yours = !isOwn && row.target_owner === me && rest.length && row.target !== me
@@ -142,7 +142,7 @@ export function sentence(row, me) {
     : rest.length && !/^ /.test(rest[0])
     ? ' '
     : '';
-  return [...words, yours, ...rest];
+  return [...text, yours, ...rest];
 }
 
 const ENDS = {

@@ -10,12 +10,12 @@ import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { answer, refused } from '../frame/notices.js';
 import { showRows } from '../shared/rows.js';
-import { counted, time } from '../frame/words.js';
+import { counted, time } from '../frame/format.js';
 
 const HEADS = [['Row', 'r'], ['When, UTC'], ['Who'], ['Through'], ['Action'], ['On'], ['Outcome'], ['Detail'], [
   'Hash',
 ]];
-const LIMIT = 50, TYPING_MS = 250, LOOK_MS = 15_000;
+const LIMIT = 50, TYPING_MS = 250, POLL_MS = 15_000;
 
 const filters = filtersFromAddress();
 const known = { items: [], total: 0, chain: null, accounts: [] };
@@ -54,7 +54,7 @@ function show() {
       element('section', { class: 'panel', 'aria-label': 'Audit' },
         element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Audit rows' },
           element('table', { class: 'table dense audit', 'aria-label': 'Audit' }, head, element('tbody'))),
-        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No row is like that.'),
+        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No row matches.'),
         element('footer', {},
           element('span', { class: 'muted small' },
             'Rows are only ever added. Two rows of one request are its beginning and its end, shown as one.'),
@@ -105,11 +105,11 @@ function showChain() {
     return;
   }
   const { level, report, head } = known.chain;
-  const [kind, word] =
+  const [kind, text] =
     { ok: ['ok', 'Chain intact'], warn: ['warn', 'Chain not verified whole'], fail: ['failed', 'Chain broken'] }[level]
       ?? ['warn', 'Chain not verified yet'];
   replace(lede,
-    element('span', { class: 'row' }, element('span', { class: `state ${kind}` }, word),
+    element('span', { class: 'row' }, element('span', { class: `state ${kind}` }, text),
       element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
         report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
       element('button', { class: 'btn link small', type: 'button', 'data-key': 'chain',
@@ -130,7 +130,7 @@ function showChainDialog() {
     title: 'The chain of the audit',
     extra: [facts],
     lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? 'sudo svc admin doctor'],
-    words: [
+    paragraphs: [
       'Each row has the hash over itself and the row before. The doctor verifies the chain on the host and '
       + 'remembers its end, so that rows that were cut off or rewritten since are found. The service does not '
       + 'verify it here: a process that can write the database could say anything.',
@@ -144,7 +144,7 @@ function save() {
     lines: [`${apiLine('GET', pathOf())} > audit.json`, 'sudo svc admin audit export --out audit.jsonl',
       'sudo svc admin audit verify audit.jsonl',
       'sudo svc admin audit archive --before 2026-01-01 --out audit-before.jsonl'],
-    words: [
+    paragraphs: [
       'What is shown, as JSON; all rows with their hashes, into a file on the host, and how that file is '
       + 'verified; and rows before a day moved out of the database, into a file. An archive is kept by you: '
       + 'nobody sees its rows here any more.',
@@ -205,7 +205,7 @@ async function readPage() {
 }
 
 // Whether rows have come: they are counted, and shown when the person asks.
-async function look() {
+async function pollNewest() {
   if (document.hidden || isAway() || at.offset > 0 || !find('[data-filters]')) return;
   const number = asked;
   try {
@@ -218,7 +218,7 @@ async function look() {
   } catch { /* asked again soon */ }
 }
 
-function bones() {
+function skeletonNow() {
   const row = () =>
     element('tr', { class: 'plain' }, HEADS.map((_, number) => element('td', {}, skeleton(number === 5 ? '3' : '1'))));
   return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' },
@@ -227,17 +227,17 @@ function bones() {
         element('tbody', {}, Array.from({ length: 30 }, row)))));
 }
 
-setInterval(look, LOOK_MS);
+setInterval(pollNewest, POLL_MS);
 find('[data-key=save]').addEventListener('click', save);
-await startAdmin({ read: how => (find('[data-filters]') ? readShown(how) : read(how)), show: () => {
+await startAdmin({ read: how => (find('[data-filters]') ? readVisible(how) : read(how)), show: () => {
   if (find('[data-filters]')) {
     showButtons();
     showChain();
   } else show();
-}, loading: bones, failed: 'The audit could not be read.' });
+}, loading: skeletonNow, failed: 'The audit could not be read.' });
 
 // Rows that are shown stay where they are: only the chain's state is read anew, and what came is counted.
-async function readShown({ background }) {
+async function readVisible({ background }) {
   known.chain = await call('GET', '/api/admin/audit/chain', { background });
-  await look();
+  await pollNewest();
 }

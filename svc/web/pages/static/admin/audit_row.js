@@ -3,11 +3,11 @@ import { element } from '../frame/dom.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { apiLine, json, withQuery } from './lines.js';
 import { state } from '../shared/row_buttons.js';
-import { duration } from '../frame/words.js';
+import { duration } from '../frame/format.js';
 
 const DETAIL_MOST = 160;
 
-// Rows as they are shown: a beginning whose end is there too is a part of it.
+// Merge the `begun` row of an action into its outcome row.
 export function pairsOf(items, isWhole) {
   if (isWhole) return items.map(row => ({ row, began: null }));
   const begun = new Map(items.filter(row => row.outcome === 'begun').map(row => [keyOf(row), row]));
@@ -55,7 +55,7 @@ function detailOf(detail) {
   return [text.length > DETAIL_MOST ? `${text.slice(0, DETAIL_MOST)}…` : text];
 }
 
-// All of a row, its hash whole, and its beginning.
+// The dialog of one row: all fields, the whole hash, the `begun` row.
 function showRow(row, began) {
   const fact = (title, value, kind = 'mono ref') => (value === '' || value === null
     ? []
@@ -67,5 +67,5 @@ function showRow(row, began) {
     ...fact('Outcome', row.outcome), ...fact('Request', row.request_id),
     ...fact('Detail', Object.keys(row.detail).length ? json(row.detail) : ''), ...fact('Hash', row.hash),
     ...(began ? fact('Hash of the beginning', began.hash) : []));
-  hostDialog({ title: `Row ${row.id}`, words: [], extra: [facts], lines: row.request_id ? [lineOf(row)] : [] });
+  hostDialog({ title: `Row ${row.id}`, paragraphs: [], extra: [facts], lines: row.request_id ? [lineOf(row)] : [] });
 }

@@ -1,15 +1,15 @@
 // What each user's disks hold, as the user's own agent measured it, with the sums; and to have it measured again.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { deed, isShown, refreshSoon } from '../screen/page.js';
+import { perform, isVisible, refreshSoon } from '../screen/page.js';
 import { command, element, find, replace, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
 import { setLine } from '../frame/line.js';
 import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, tableOf } from '../shared/tables.js';
-import { byteSize, counted, time } from '../frame/words.js';
+import { skeletonOf, tableOf } from '../shared/tables.js';
+import { byteSize, counted, time } from '../frame/format.js';
 
 const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], [
   'Volumes',
@@ -67,7 +67,7 @@ function show() {
 }
 
 const filters = () =>
-  filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, shown: view, again: showList });
+  filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, view: view, again: showList });
 
 // In the room that they will take.
 function waitingFilters() {
@@ -80,7 +80,7 @@ function list() {
   return [
     filters(),
     element('section', { class: 'panel', 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the users is like that.'),
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No user matches.'),
       element('footer', { 'data-more': true, hidden: true }),
       element('footer', {}, element('span', { class: 'muted small' }, WHAT))),
   ];
@@ -108,18 +108,18 @@ function showLede() {
 
 // Nobody was ever measured, or there is nobody.
 function blank(count) {
-  const [title, words, line] = count === 0
+  const [title, text, line] = count === 0
     ? ['No users', 'Accounts are made on the host:', 'sudo svc admin create-user NAME']
     : ['Not measured yet',
       'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of '
       + 'them; so does, on the host:', 'sudo svc admin disk --measure'];
-  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words), command(line));
+  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, text), command(line));
 }
 
 async function measure(button) {
-  if (!isShown() || isAsking || known.waiting > 0) return;
+  if (!isVisible() || isAsking || known.waiting > 0) return;
   isAsking = true;
-  await deed(button, { what: 'Nothing is measured.', done: 'Measuring' }, async () => {
+  await perform(button, { what: 'Nothing is measured.', done: 'Measuring' }, async () => {
     ({ waiting: known.waiting } = await call('POST', '/api/admin/disk/measure', { body: { users: [] } }));
   });
   isAsking = false;
@@ -131,5 +131,5 @@ setInterval(() => {
 }, EVERY_MS);
 find('[data-key=measure]').addEventListener('click', event => measure(event.currentTarget));
 await startAdmin({ read, show,
-  loading: () => [waitingFilters(), bonesOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1']))],
+  loading: () => [waitingFilters(), skeletonOf('Disks', HEADS, HEADS.map((_, at) => [at === 0 ? '2' : '1']))],
   failed: 'What the disks hold could not be read.' });

@@ -4,7 +4,7 @@ import { adminLine } from './lines.js';
 import { state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { sentence } from '../frame/notices.js';
-import { byteSize, counted, time } from '../frame/words.js';
+import { byteSize, counted, time } from '../frame/format.js';
 
 const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache',
   'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
@@ -39,10 +39,10 @@ function diskRow(user, lack) {
 // As the command has it; what was not measured is empty, and no zero.
 function amountCell(label, bytes, title, isWhole = false) {
   if (bytes === null) return cell(label, 'r');
-  const made = cell(label, bytes === 0 ? 'r muted' : 'r',
+  const created = cell(label, bytes === 0 ? 'r muted' : 'r',
     isWhole ? element('b', {}, byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
-  if (title) made.title = title;
-  return made;
+  if (title) created.title = title;
+  return created;
 }
 
 function measuredOf({ measured_at: at, waiting, error, complete }) {
@@ -53,11 +53,11 @@ function measuredOf({ measured_at: at, waiting, error, complete }) {
     : age;
 }
 
-function lackRow({ name }, words) {
+function lackRow({ name }, text) {
   return element('tr', { role: 'row', class: 'sub plain' },
     element('td', { role: 'cell', colspan: '10' },
       element('div', { class: 'notice warn inset' }, icon('warning'),
-        element('div', {}, element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), words),
+        element('div', {}, element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), text),
           command(adminLine('disk --measure', name))))));
 }
 

@@ -2,9 +2,9 @@
 import { bar, element, icon } from '../frame/dom.js';
 import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
-import { bytesOf } from './quota_words.js';
+import { bytesOf } from './quota_format.js';
 import { stopLine } from './stopping.js';
-import { time } from '../frame/words.js';
+import { time } from '../frame/format.js';
 
 const STATES = {
   free: ['stopped', 'Free'],
@@ -32,7 +32,7 @@ export function slotOfAdmin(gpu) {
     : others.length && own.length
     ? 'outside'
     : gpu.state;
-  const word = { free: '', busy: 'in use' }[gpu.state] ?? gpu.state;
+  const text = { free: '', busy: 'in use' }[gpu.state] ?? gpu.state;
   const below = own.length === 0
     ? others.length || gpu.state === 'busy' ? 'outside svc' : ''
     : rest.length
@@ -44,7 +44,7 @@ export function slotOfAdmin(gpu) {
     gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join('/')).join(', ')].filter(Boolean)
     .join(' · ');
   return element('li', { class: `slot ${kind}`, title },
-    element('div', { class: 'n' }, numberOf(gpu), element('span', {}, word)),
+    element('div', { class: 'n' }, numberOf(gpu), element('span', {}, text)),
     element('b', {},
       first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)),
     below && element('div', { class: 'on' }, below));
@@ -53,14 +53,14 @@ export function slotOfAdmin(gpu) {
 /** @param {Api.GpuCapacity} gpu */
 export function gpuRow(gpu, context) {
   const own = leases(gpu), outside = gpu.holders.filter(holder => holder.outside);
-  const [kind, word] = STATES[gpu.state] ?? ['warn', gpu.state];
+  const [kind, text] = STATES[gpu.state] ?? ['warn', gpu.state];
   const since = own.filter(holder => holder.since);
   return element('tr', { role: 'row', tabindex: '-1' },
     cell(null, '',
       element('div', { class: 'row nowrap' },
         element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
         element('span', { class: 'muted tiny mono nw', title: gpu.uuid }, shortened(gpu.uuid)))),
-    cell('State', '', state(kind, word)),
+    cell('State', '', state(kind, text)),
     cell('Who', '', ...own.map(holder => whoOf(holder)), ...outsideOf(gpu, outside)),
     cell('Since', 'muted small num nw', ...since.map(holder => element('div', {}, time(holder.since, 'age')))),
     cell('Mode', 'small muted', gpu.mode ?? ''), cell('Busy', '', ...busyOf(gpu)),
@@ -121,7 +121,7 @@ function stopButton(holder, isOne, { isAway, stopping, stop }) {
 /** @param {Api.GpuCapacity} gpu */
 export function lostNotice(gpu, { isAway, stopping, stop }) {
   const own = leases(gpu);
-  const words = own.length === 0
+  const text = own.length === 0
     ? ['The driver has it no more; nobody holds it.']
     : ['The driver has it no more; ',
       ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]),
@@ -138,7 +138,7 @@ export function lostNotice(gpu, { isAway, stopping, stop }) {
     element('div', {},
       element('p', {},
         element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`),
-        ' ', ...words.filter(Boolean)),
+        ' ', ...text.filter(Boolean)),
       element('div', { class: 'row' }, buttons,
         element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor',
           'data-key': `host-${gpu.uuid}` }, 'What the host says'))));

@@ -1,7 +1,7 @@
 // The GPUs of the host: who holds which and since when, what is used outside svc, and what was lost.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { deed, refreshSoon } from '../screen/page.js';
+import { perform, refreshSoon } from '../screen/page.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
@@ -9,8 +9,8 @@ import { askToStop } from './stopping.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, tableOf } from '../shared/tables.js';
-import { counted, time } from '../frame/words.js';
+import { skeletonOf, tableOf } from '../shared/tables.js';
+import { counted, time } from '../frame/format.js';
 
 const HEADS = [['GPU'], ['State'], ['Who'], ['Since'], ['Mode'], ['Busy', 'w-bar'], ['Memory'], ['']];
 const HISTORY = withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', limit: '20' });
@@ -60,7 +60,7 @@ function modelsOf() {
 }
 
 function frame() {
-  const swatch = (kind, word) => element('span', { class: `sw ${kind}` }, word);
+  const swatch = (kind, text) => element('span', { class: `sw ${kind}` }, text);
   return [
     element('div', { class: 'stack-4', 'data-lost': true }),
     element('section', { class: 'panel', 'aria-labelledby': 'map-h' },
@@ -85,11 +85,14 @@ function frame() {
 
 function summary() {
   const count = (...states) => known.gpus.filter(gpu => states.includes(gpu.state)).length;
-  const words = [[count('leased', 'shared'), 'leased'], [count('busy'), 'in use outside svc'], [count('lost'), 'lost'],
-    [count('unusable'), 'unusable'], [count('free'), 'free']];
-  return words.filter(([number, word]) => number || word === 'free').map(([number, word]) => `${number} ${word}`).join(
-    ', '
-  );
+  const text = [[count('leased', 'shared'), 'leased'], [count('busy'), 'in use outside svc'], [count('lost'), 'lost'], [
+    count('unusable'),
+    'unusable',
+  ], [count('free'), 'free']];
+  return text.filter(([number, label]) => number || label === 'free').map(([number, label]) => `${number} ${label}`)
+    .join(
+      ', '
+    );
 }
 
 function showNone(provider) {
@@ -108,13 +111,13 @@ function showNone(provider) {
 // What events are kept of GPUs that the driver had no more: whose they are is said, and not which for others.
 function historyOf() {
   if (known.history.length === 0) return [element('p', { class: 'muted small' }, 'No workspace has lost a GPU.')];
-  const words = { 'gpu.lost': ' lost a GPU', 'gpu.restored': ' has its GPUs again' };
+  const text = { 'gpu.lost': ' lost a GPU', 'gpu.restored': ' has its GPUs again' };
   const rows = known.history.map(event =>
     element('p', { class: 'small' },
       element('span', { class: `state ${event.type === 'gpu.lost' ? 'failed' : 'ok'}` },
         event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ', element('span', { class: 'mono ref' }, event.subject.name),
       event.owner && [' of ', element('span', { class: 'name ref' }, event.owner)],
-      words[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago'))
+      text[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago'))
   );
   const rest = known.total - known.history.length;
   return [...rows.flat(), rest > 0
@@ -133,17 +136,17 @@ async function stop(holder) {
     gpus: known.gpus.filter(gpu => gpu.holders.some(other => other.workspace_id === id)) })) return;
   stopping.add(id);
   show();
-  await deed(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` },
+  await perform(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` },
     () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));
   stopping.delete(id);
   show();
 }
 
-const WANTED = ['gpu.', 'capacity.', 'workspace.'];
+const EVENTS = ['gpu.', 'capacity.', 'workspace.'];
 
 setInterval(() => {
   if (!document.hidden && !isAway() && findAll('#screen table').length) refreshSoon();
 }, EVERY_MS);
 await startAdmin({ read, show,
-  loading: () => bonesOf('GPUs', HEADS, [['3'], ['2'], ['3'], ['1'], ['1'], ['3'], ['1'], []], 8),
-  failed: 'The GPUs could not be read.', wants: event => WANTED.some(start => event.type.startsWith(start)) });
+  loading: () => skeletonOf('GPUs', HEADS, [['3'], ['2'], ['3'], ['1'], ['1'], ['3'], ['1'], []], 8),
+  failed: 'The GPUs could not be read.', wants: event => EVENTS.some(start => event.type.startsWith(start)) });

@@ -32,7 +32,7 @@ const PANELS = {
 };
 
 const known = {};
-const shownAs = {}; // panel -> what it shows
+const renderedAs = {}; // panel -> what it shows
 
 // All items of a report, and the report itself.
 async function reportOf(path, how) {
@@ -78,8 +78,8 @@ function show() {
     const { value, error } = known[name];
     const says = JSON.stringify(error ? [error.message, error.code] : value,
       (key, part) => (key === 'age_s' ? null : part));
-    if (shownAs[name] === says) continue;
-    shownAs[name] = says;
+    if (renderedAs[name] === says) continue;
+    renderedAs[name] = says;
     showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
   }
   setLine('sudo svc admin doctor');
@@ -98,7 +98,7 @@ function checkAgain() {
   hostDialog({
     title: 'Check this host again',
     lines: ['sudo svc admin doctor', 'sudo svc admin report'],
-    words: [
+    paragraphs: [
       'The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here '
       + 'a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:',
     ],
@@ -106,7 +106,7 @@ function checkAgain() {
   });
 }
 
-function bones() {
+function skeletonNow() {
   const box = rows =>
     element('section', { class: 'panel', 'aria-hidden': 'true' }, element('header', {}, skeleton('2')),
       element('div', { class: 'body stack-4' }, Array.from({ length: rows }, () => element('div', {}, skeleton('4')))));
@@ -120,4 +120,4 @@ setInterval(() => {
 }, EVERY_MS);
 find('[data-key=again]').addEventListener('click', checkAgain);
 find('.lede').replaceChildren(element('span', { class: 'mono' }, hostName()));
-await startAdmin({ read, show, loading: bones, failed: 'The host could not be read.' });
+await startAdmin({ read, show, loading: skeletonNow, failed: 'The host could not be read.' });

@@ -1,10 +1,10 @@
 // The panels of the host: what the doctor found, service, licence, updates, backups and recovery sets.
 import { command, element } from '../frame/dom.js';
 import { stampOf } from './audit_row.js';
-import { bytesOf } from './quota_words.js';
+import { bytesOf } from './quota_format.js';
 import { state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
-import { counted, time } from '../frame/words.js';
+import { counted, time } from '../frame/format.js';
 
 const FEW = 5, FRESH_S = 48 * 3600;
 
@@ -52,11 +52,11 @@ const LEVELS = { fail: ['failed', 'fail'], warn: ['warn', 'warn'], ok: ['ok', 'o
 export function doctorPanel({ report, items }) {
   const count = level => items.filter(item => item.level === level).length;
   const fails = count('fail'), warns = count('warn'), fine = items.filter(item => item.level === 'ok');
-  const words = [fails && `${fails} ${fails === 1 ? 'fails' : 'fail'}`,
+  const text = [fails && `${fails} ${fails === 1 ? 'fails' : 'fail'}`,
     warns && `${warns} ${warns === 1 ? 'warns' : 'warn'}`, `${fine.length} ${fine.length === 1 ? 'is' : 'are'} fine`]
     .filter(Boolean).join(', ');
   const aside = element('span', { class: 'row' },
-    report.written_at && element('span', { class: 'muted small num' }, words), ageOf(report));
+    report.written_at && element('span', { class: 'muted small num' }, text), ageOf(report));
   if (report.written_at === null) {
     return panel('doctor', 'Doctor', aside,
       element('div', { class: 'empty' }, element('h3', {}, 'This host was not checked yet'),
@@ -64,12 +64,12 @@ export function doctorPanel({ report, items }) {
           'The doctor runs on the host, as root: it sees what the service may not. Its findings are shown here '
             + 'then, each with its remedy.'), remedy(report.command)));
   }
-  const look = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
+  const faults = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
   const table = (rows, label) =>
     element('table', { class: 'table fold doctor', role: 'table', 'aria-label': label },
       element('tbody', { role: 'rowgroup' }, rows));
-  return panel('doctor', 'Doctor', aside, look.length > 0 && table(look.flatMap(findingRows), 'To be mended'),
-    look.length === 0 && element('div', { class: 'body' }, element('p', {}, state('ok', 'Nothing to mend'))),
+  return panel('doctor', 'Doctor', aside, faults.length > 0 && table(faults.flatMap(findingRows), 'To be mended'),
+    faults.length === 0 && element('div', { class: 'body' }, element('p', {}, state('ok', 'Nothing to mend'))),
     element('footer', {},
       element('details', { class: 'more', 'data-key': 'fine' },
         element('summary', {}, `${counted(fine.length, 'check')} ${fine.length === 1 ? 'is' : 'are'} fine`),
@@ -78,9 +78,9 @@ export function doctorPanel({ report, items }) {
 }
 
 function findingRows({ code, level, found, remedy: next }) {
-  const [kind, word] = LEVELS[level] ?? ['warn', level];
+  const [kind, text] = LEVELS[level] ?? ['warn', level];
   const rows = [
-    element('tr', { role: 'row', class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', state(kind, word)),
+    element('tr', { role: 'row', class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', state(kind, text)),
       cell(null, 'name small ref w-code', code), cell(null, 'ref', found)),
   ];
   if (next)
@@ -118,14 +118,14 @@ export function licencePanel(licence) {
     now === 'lapsed' ? 'ended' : `${counted(days, 'day')} left`
   }`;
   const of = (count, most) => `${count} of ${most === null ? 'unlimited' : most}`;
-  const words =
+  const text =
     { lapsed: 'Nothing can be created or started. Stop, delete, files, export and backup always work.',
       ending: `After ${
         stampOf(ends).slice(0, 10)
       } nothing can be created or started. Stop, delete, files, export and backup always work.` }[now];
   return panel('licence', 'Licence',
     element('span', { class: `tag ${{ active: 'ok', ending: 'warn', lapsed: 'danger' }[now] ?? ''}` }, left), body(
-      words && element('p', { class: 'small soft' }, words),
+      text && element('p', { class: 'small soft' }, text),
       facts(holder ? fact('Holder', holder) : [], id ? fact('Licence', element('span', { class: 'mono' }, id)) : [],
         fact('Until', `${stampOf(ends).slice(0, 16)} UTC`), fact('Users', of(used.users, limits.users)),
         fact('GPUs', of(used.gpus, limits.gpus)),
@@ -226,7 +226,7 @@ export function setsPanel({ report, items }) {
   return panel('sets', 'Recovery sets',
     element('span', { class: 'row' }, element('span', { class: 'muted small' }, counted(items.length, 'set')),
       ageOf(report)), ...(items.length
-      ? fewOf(items.map(row), 'Recovery sets', ['Set', 'Brings back', 'Size', 'How'], 'older-sets')
+      ? fewOf(items.map(row), 'Recovery sets', ['Set', 'Restores', 'Size', 'How'], 'older-sets')
       : [
         body(element('p', { class: 'small soft' }, 'None: one is kept before each upgrade, restore and migration.'),
           command('sudo svc admin rollback keep --why "before a change"')),

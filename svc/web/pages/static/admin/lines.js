@@ -1,5 +1,5 @@
 // The commands of the administration: the API's by `svc api`, the host's by `sudo svc admin`.
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 // One request as `svc api` sends it.
 export function apiLine(method, path, body) {

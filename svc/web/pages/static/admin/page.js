@@ -1,6 +1,6 @@
 // What every screen of the administration is: for administrators.
 import { command, element, find } from '../frame/dom.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { startPage } from '../screen/page.js';
 
 let signedIn = '';

@@ -4,8 +4,8 @@ import { element } from '../frame/dom.js';
 import { field, formDialog, withUnit } from '../shared/dialogs.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';
-import { bytesOf } from './quota_words.js';
-import { amount, counted } from '../frame/words.js';
+import { bytesOf } from './quota_format.js';
+import { amount, counted } from '../frame/format.js';
 
 const GIB = 2 ** 30, NAMED = 8;
 const FIELDS = [
@@ -68,7 +68,7 @@ export function quotaForm(policy, policies, accounts) {
     : field('name', 'Name', name, 'a-z, 0-9 and - inside.');
   return formDialog({
     title: policy ? `Edit the quota ${policy.name}` : 'New quota',
-    deed: policy ? 'Save' : 'Make the quota',
+    action: policy ? 'Save' : 'Make the quota',
     lineOf,
     send,
     fields: [head, grid,
@@ -151,10 +151,10 @@ function errorsOf(policy, name, policies, limits) {
 }
 
 function changed(now) {
-  const words = FIELDS.filter(([key]) => now[key] !== null).map(([key, label, unit]) =>
+  const text = FIELDS.filter(([key]) => now[key] !== null).map(([key, label, unit]) =>
     `${label} ${unit ? bytesOf(now[key]) : amount(now[key])}`
   ).join(', ');
   return refused({ code: 'changed_meanwhile',
-    message: `${now.name} was changed since this form was opened: ${words || 'no limits'}. Save again to replace that`,
+    message: `${now.name} was changed since this form was opened: ${text || 'no limits'}. Save again to replace that`,
     hint: '' });
 }

@@ -2,19 +2,19 @@
 import { all, call } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { startAdmin } from './page.js';
-import { deed, isShown, refreshSoon } from '../screen/page.js';
+import { perform, isVisible, refreshSoon } from '../screen/page.js';
 import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { holdersOf, quotaForm } from './quota_form.js';
-import { bytesOf } from './quota_words.js';
+import { bytesOf } from './quota_format.js';
 import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { rowButton } from '../shared/row_buttons.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, cell, tableOf } from '../shared/tables.js';
-import { amount, byName, counted } from '../frame/words.js';
+import { skeletonOf, cell, tableOf } from '../shared/tables.js';
+import { amount, byName, counted } from '../frame/format.js';
 
 const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [
   'Memory',
@@ -39,9 +39,9 @@ async function read({ background }) {
 function show() {
   if (!find('#screen table')) {
     find('#screen').replaceChildren(
-      filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, shown: view, again: showList }),
+      filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, view: view, again: showList }),
       element('section', { class: 'panel', 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
-        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the quotas is like that.'),
+        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No quota matches.'),
         element('footer', { 'data-more': true, hidden: true }),
         element('footer', {},
           element('span', { class: 'muted small' },
@@ -124,10 +124,10 @@ async function act(kind, policy, button = null) {
 async function remove({ name }, button) {
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
   if (!await ask({ title: `Remove the quota ${name}?`,
-    words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'],
-    deed: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
+    paragraphs: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'],
+    action: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
   doing.add(name);
-  const isDone = await deed(button, { what: `${name} was not removed.`, done: `${name}: Removed` },
+  const isDone = await perform(button, { what: `${name} was not removed.`, done: `${name}: Removed` },
     () => call('DELETE', path));
   doing.delete(name);
   if (isDone) known.policies = known.policies.filter(policy => policy.name !== name);
@@ -135,8 +135,8 @@ async function remove({ name }, button) {
 }
 
 find('[data-key=new]').addEventListener('click', () => {
-  if (isShown()) act('new', null);
+  if (isVisible()) act('new', null);
 });
 await startAdmin({ read, show,
-  loading: () => bonesOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4),
+  loading: () => skeletonOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4),
   failed: 'The quotas could not be read.' });

@@ -7,8 +7,8 @@ import { setLine } from '../frame/line.js';
 import { apiLine, json } from './lines.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, cell, tableOf } from '../shared/tables.js';
-import { counted, quoted } from '../frame/words.js';
+import { skeletonOf, cell, tableOf } from '../shared/tables.js';
+import { counted, quoted } from '../frame/format.js';
 
 const HEADS = [['Registry'], ['Path'], ['Transport'], ['']];
 const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/,
@@ -39,7 +39,7 @@ async function read({ background }) {
 const changes = () => draft.added.length + draft.removed.size;
 
 // The list as it would be: entries that are changed stand where they stood.
-function wanted() {
+function requested() {
   const added = new Map(draft.added.map(entry => [keyOf(entry), entry]));
   const kept = known.entries.filter(entry => !draft.removed.has(keyOf(entry))).map(entry =>
     added.get(keyOf(entry)) ?? entry
@@ -89,7 +89,7 @@ function setLineOf() {
   const lines = commands();
   return lines.length === 1
     ? lines[0]
-    : `sudo svc admin registry set - <<< ${quoted(json({ registries: wanted().map(shortOf) }))}`;
+    : `sudo svc admin registry set - <<< ${quoted(json({ registries: requested().map(shortOf) }))}`;
 }
 
 // Without what is so by default.
@@ -152,9 +152,9 @@ function showHow() {
     ...[...draft.removed].map(name => ['danger', '−', name])];
   const whole = lines.length > 1
     && [element('p', { class: 'soft small' }, 'Or the whole list in one:'), cmd(setLineOf())];
-  const warning = wanted().length === 0
+  const warning = requested().length === 0
     ? element('p', { class: 'small is-warn' }, 'Nothing would be allowed then: nobody could pull or build.')
-    : wanted().length > MOST
+    : requested().length > MOST
     ? element('p', { class: 'small is-danger' }, `A list has at most ${MOST} entries.`)
     : null;
   replace(place,
@@ -232,5 +232,5 @@ function addForm() {
         element('span', {}, 'Plain HTTP, or a certificate that nobody signed'))), wrong);
 }
 
-await startAdmin({ read, show, loading: () => bonesOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10),
+await startAdmin({ read, show, loading: () => skeletonOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10),
   failed: 'The allowlist could not be read.', wants: event => event.type === 'registries.changed' });

@@ -1,12 +1,13 @@
 // An end to somebody else's workspace, which its owner sees.
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/words.js';
-import { QUESTIONS } from '../shared/workspace_deeds.js';
+import { quoted } from '../frame/format.js';
+import { QUESTIONS } from '../shared/workspace_actions.js';
 
 export const stopLine = ({ id, owner }) => `svc ws stop ${quoted(id)} --owner ${quoted(owner)}`;
 
 export function askToStop({ id, name, owner, gpus }) {
   const question = QUESTIONS.stop({ name, gpus });
   return ask({ ...question, title: `Stop ${name} of ${owner}?`,
-    words: [...question.words, `${owner} sees that an administrator stopped it.`], line: stopLine({ id, owner }) });
+    paragraphs: [...question.paragraphs, `${owner} sees that an administrator stopped it.`],
+    line: stopLine({ id, owner }) });
 }

@@ -5,9 +5,9 @@ import { ask } from '../frame/asking.js';
 import { field, formDialog, hostDialog } from '../shared/dialogs.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { askToStop, stopLine } from './stopping.js';
-import { bytesOf } from './quota_words.js';
+import { bytesOf } from './quota_format.js';
 import { state } from '../shared/row_buttons.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also '
   + 'whoever has stolen the session of an administrator cannot make another one.';
@@ -39,7 +39,7 @@ export function editUser(account, policies) {
   setAttribute(quota, 'aria-describedby', limits.id);
   return formDialog({
     title: `Edit ${name}`,
-    deed: 'Save',
+    action: 'Save',
     fields: [field('display_name', 'Full name', person), ofQuota,
       element('p', { class: 'help' }, account.superuser ? 'An administrator. ' : 'An ordinary user. ',
         'The role is changed on the host: ',
@@ -57,10 +57,10 @@ const LIMITS = [['max_workspaces', 'workspaces', String], ['max_running', 'runni
 /** @param {Api.QuotaPolicy} policy */
 function limitsOf(policy) {
   if (!policy) return '';
-  const words = LIMITS.filter(([key]) => policy[key] !== null).map(([key, word, form]) =>
-    `${form(policy[key])} ${word}`
+  const text = LIMITS.filter(([key]) => policy[key] !== null).map(([key, label, form]) =>
+    `${form(policy[key])} ${label}`
   );
-  return words.length ? `At most ${words.join(', ')}. From the next start on.` : 'No limits.';
+  return text.length ? `At most ${text.join(', ')}. From the next start on.` : 'No limits.';
 }
 
 // A new account: made on the host, so that this form makes the line.
@@ -96,7 +96,7 @@ export function newUser() {
     title: 'New account',
     lines: [],
     extra: [fields, line(code)],
-    words: [
+    paragraphs: [
       'Accounts are made on the host, by root: a service account stands on a Linux account, with subordinate '
       + 'uids, lingering, and a place in the enrolment list. The command asks for the service password, or reads '
       + 'it from standard input.',
@@ -111,7 +111,7 @@ const ON_THE_HOST = {
   password: ({ name }) => ({
     title: `Set a password for ${name}`,
     lines: [adminLine('set-password', name)],
-    words: [
+    paragraphs: [
       'The service password, not the Linux one. The command asks for it, or reads it from standard input; all '
       + 'sessions and tokens of the account end. A person changes the own one here, in Settings.',
       'Over HTTPS nobody sets the password of another: whoever had stolen a session could then sign in as anybody.',
@@ -120,7 +120,7 @@ const ON_THE_HOST = {
   role: ({ name, superuser }) => ({
     title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`,
     lines: [adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')],
-    words: [ROLE, superuser
+    paragraphs: [ROLE, superuser
       ? 'Sessions end.'
       : 'Sessions end. A password that is too short for an administrator is closed until another one is set, '
         + "or the account is an ordinary user's again."],
@@ -128,7 +128,7 @@ const ON_THE_HOST = {
   tokens: ({ name, tokens }) => ({
     title: `Revoke all tokens of ${name}`,
     lines: [adminLine('revoke-tokens', name)],
-    words: [
+    paragraphs: [
       `${
         tokens === 1 ? 'One token is' : `${tokens} tokens are`
       } refused from then on. The password and open sessions stay.`,
@@ -137,7 +137,7 @@ const ON_THE_HOST = {
   delete: ({ name }) => ({
     title: `Delete the account ${name}`,
     lines: [adminLine('delete-user', name)],
-    words: ['Done on the host, by root. The command says first what goes and what stays, and asks.',
+    paragraphs: ['Done on the host, by root. The command says first what goes and what stays, and asks.',
       'What goes: its workspaces, images, private templates, tokens and sessions. What stays: the Linux '
       + 'account with its home and the files of the workspaces, and the rows of the audit.'],
   }),
@@ -155,18 +155,18 @@ export function askToDisable({ name, running }) {
       }. Stop them under "Workspaces of ${name}".`,
     ]
     : [];
-  return ask({ title: `Disable ${name}?`, words: [
+  return ask({ title: `Disable ${name}?`, paragraphs: [
     `Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and `
     + `workspaces stay.`,
     ...runs,
-  ], deed: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
+  ], action: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
 }
 
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
 
 export async function showWorkspaces({ name }) {
   const list = element('div', { class: 'stack-2', 'aria-busy': 'true' });
-  hostDialog({ title: `Workspaces of ${name}`, words: [], lines: [`svc ws list --owner ${name}`], extra: [list] });
+  hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], lines: [`svc ws list --owner ${name}`], extra: [list] });
   const read = async () => {
     const items = await all(withQuery('/api/workspaces', { owner: name, sort: 'name' }));
     setAttribute(list, 'aria-busy', null);

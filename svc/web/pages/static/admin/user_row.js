@@ -4,7 +4,7 @@ import { command, element, icon } from '../frame/dom.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
 import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
-import { counted, sizeWords, time } from '../frame/words.js';
+import { counted, formatSize, time } from '../frame/format.js';
 
 const STATES = {
   READY: ['ok', 'Ready'],
@@ -49,19 +49,19 @@ export function rowsOfUser(account, context) {
 /** @param {Api.AccountUsage} account */
 function userRow(account, remedy, context) {
   const { name, display_name: person, superuser, retired, status, quota } = account;
-  const [kind, word] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
+  const [kind, text] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
   const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
   return element('tr', { role: 'row', tabindex: '-1', class: remedy ? 'has-sub' : null },
     cell(null, '',
       element('div', { class: 'stack' },
         element('span', { class: 'row' }, element('span', { class: 'name ref' }, name),
           superuser && element('span', { class: 'tag line-tag' }, 'administrator')),
-        person && element('span', { class: 'muted small ref' }, person))), cell('State', '', state(kind, word)),
+        person && element('span', { class: 'muted small ref' }, person))), cell('State', '', state(kind, text)),
     cell('Quota', '',
       element('a', { class: 'ref', href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line,
         'data-key': 'quota' }, quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
-    cell('Images', 'r', account.image_bytes ? sizeWords(account.image_bytes) : ''),
+    cell('Images', 'r', account.image_bytes ? formatSize(account.image_bytes) : ''),
     cell('Password', passwordKind(account), passwordOf(account)), cell('Last seen', 'muted small', ...seenOf(account)),
     cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(account, context), menuOf(account, context))));
 }
@@ -90,7 +90,7 @@ function passwordOf({ has_password: has, password_closed: isClosed }) {
 }
 
 function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) {
-  const words = [sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token')].filter(Boolean).join(
+  const text = [sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token')].filter(Boolean).join(
     ', '
   );
   const title = login
@@ -98,7 +98,7 @@ function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) 
     : null;
   return [
     element('div', { class: 'stack', title }, at ? time(at, 'ago') : element('span', {}, 'never'),
-      words && element('span', { class: 'tiny' }, words)),
+      text && element('span', { class: 'tiny' }, text)),
   ];
 }
 

@@ -2,7 +2,7 @@
 import { all, call, outcomes } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { me, startAdmin } from './page.js';
-import { deed, refreshSoon } from '../screen/page.js';
+import { perform, refreshSoon } from '../screen/page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
@@ -10,9 +10,9 @@ import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, tableOf } from '../shared/tables.js';
+import { skeletonOf, tableOf } from '../shared/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
-import { counted } from '../frame/words.js';
+import { counted } from '../frame/format.js';
 
 const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], [
   'Last seen',
@@ -53,10 +53,10 @@ function chipsOf(gpus) {
 
 function list() {
   return [
-    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, shown: view,
+    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, view: view,
       again: showList }),
     element('section', { class: 'panel', 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the accounts is like that.'),
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No account matches.'),
       element('footer', { 'data-more': true, hidden: true })),
     element('p', { class: 'muted small' },
       'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose '
@@ -114,7 +114,7 @@ async function act(kind, account, button) {
   doing.add(name);
   showList();
   const disabled = kind === 'disable';
-  await deed(button, { what: `${name} was not ${kind}d.`, done: `${name}: ${disabled ? 'Disabled' : 'Enabled'}` },
+  await perform(button, { what: `${name} was not ${kind}d.`, done: `${name}: ${disabled ? 'Disabled' : 'Enabled'}` },
     async () => {
       take(await call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: { disabled } }));
     });
@@ -130,5 +130,5 @@ function take(record) {
 
 find('[data-key=new]').addEventListener('click', newUser);
 await startAdmin({ read, show,
-  loading: () => bonesOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]),
+  loading: () => skeletonOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]),
   failed: 'The accounts could not be read.' });

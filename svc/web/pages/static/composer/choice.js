@@ -13,7 +13,7 @@ export function freeName(name, taken) {
 
 // What the template is called on a command line: its name where that means no other.
 /** @param {Api.Template} template */
-export function wordOfTemplate(template, all) {
+export function argumentOfTemplate(template, all) {
   if (!template) return '';
   return all.filter(one => [one.name, one.id].includes(template.name)).length > 1 ? template.id : template.name;
 }

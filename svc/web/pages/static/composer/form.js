@@ -1,8 +1,8 @@
 // The form of a new workspace: its fields, what is recommended beside each, and what is wrong with one.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { counted } from '../frame/words.js';
+import { counted } from '../frame/format.js';
 import { showGpuFields } from '../shared/gpu_fields.js';
-import { RESOURCES, shownAmount, textOf } from './values.js';
+import { RESOURCES, formatAmount, textOf } from './values.js';
 
 export const LEVELS = {
   none: ['None', 'No GPUs.'],
@@ -144,20 +144,20 @@ function helpOf(form, name, text) {
 export function showRecommended(form, resources, limits, gpus) {
   showGpuFields(name => control(form, `resources.${name}`).closest('.field'), onHost.hasGpus, gpus);
   for (const key of Object.keys(RESOURCES)) {
-    const words = [];
+    const text = [];
     if (resources && (resources[key] ?? null) !== null)
-      words.push(`recommended ${shownAmount(key, resources[key]).replace(' GiB', '')}`);
-    if ((limits[key] ?? null) !== null) words.push(`at most ${shownAmount(key, limits[key]).replace(' GiB', '')}`);
-    if (onHost.missing.includes(key)) words.push('not applied on this host');
-    helpOf(form, `resources.${key}`, words.join(', ') || (key === 'pids_limit' ? 'no limit without a number' : ''));
+      text.push(`recommended ${formatAmount(key, resources[key]).replace(' GiB', '')}`);
+    if ((limits[key] ?? null) !== null) text.push(`at most ${formatAmount(key, limits[key]).replace(' GiB', '')}`);
+    if (onHost.missing.includes(key)) text.push('not applied on this host');
+    helpOf(form, `resources.${key}`, text.join(', ') || (key === 'pids_limit' ? 'no limit without a number' : ''));
   }
 }
 
 export function showLevels(form, level, levels) {
   for (const [name, found] of levels) {
     const { gpu_count: count, gpu_mode: mode } = found.resources;
-    const words = count === 0 ? 'no GPU' : `${counted(count, 'GPU')}${mode === 'shared' ? ', shared' : ''}`;
-    find(`[data-level="${name}"]`, form).textContent = found.allocatable_now ? words : `${words}, not now`;
+    const text = count === 0 ? 'no GPU' : `${counted(count, 'GPU')}${mode === 'shared' ? ', shared' : ''}`;
+    find(`[data-level="${name}"]`, form).textContent = found.allocatable_now ? text : `${text}, not now`;
   }
   const chosen = find(`[name=level][value="${level}"]`, form);
   if (chosen) chosen.checked = true;
@@ -172,7 +172,7 @@ export function showFolded(form, texts, body) {
   const { shm_bytes: shm, pids_limit: pids } = body.resources ?? {};
   const most = value => value === undefined ? null : value;
   find('[data-sizes]', form).textContent = `Shared memory ${
-    most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : shownAmount('shm_bytes', shm)
+    most(shm) === null ? "as the template's" : shm === 'unlimited' ? 'without limit' : formatAmount('shm_bytes', shm)
   }, ${
     most(pids) === null || pids === 'unlimited'
       ? 'no process limit of its own'

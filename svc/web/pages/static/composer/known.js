@@ -1,7 +1,7 @@
 // What the composer knows, and what the person has chosen of it.
 import { all, call } from '../frame/api.js';
 import { isRead } from '../frame/frame.js';
-import { byName } from '../frame/words.js';
+import { byName } from '../frame/format.js';
 
 // `levels` are the recommendations for the chosen template, `loads` what a pull of each would load.
 export const known = { templates: [], usable: [], images: null, capacity: null, names: new Set(), levels: new Map(),

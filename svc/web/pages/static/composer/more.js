@@ -62,8 +62,8 @@ const commandField = place =>
     element('textarea', { class: 'input mono', rows: 2, spellcheck: 'false' }));
 
 function ownField(place, name, title, make) {
-  const made = find(`[data-field=${name}]`, place);
-  if (made) return made;
+  const created = find(`[data-field=${name}]`, place);
+  if (created) return created;
   const id = `f-${name}`, control = make();
   for (
     const [attribute, value] of Object.entries({ id, 'data-field': name, 'data-key': name,

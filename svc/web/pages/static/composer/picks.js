@@ -1,6 +1,6 @@
 // The templates to choose from, each with the state of its image in one's own store.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { counted, sizeWords } from '../frame/words.js';
+import { counted, formatSize } from '../frame/format.js';
 
 export const NOT_ALLOWED = 'registry_not_allowed';
 const FIRST = 3, MOST = 100; // shown at once; shown of all others, until something is searched for
@@ -8,9 +8,9 @@ const FIRST = 3, MOST = 100; // shown at once; shown of all others, until someth
 // `factsOf` says what a template has; `chosen` is an id; `choose(template)` is called when the person takes another
 // one.
 export function picksOf(templates, { images, factsOf }, chosen, choose) {
-  const wanted = templates.find(template => template.id === chosen);
-  const first = wanted && templates.indexOf(wanted) >= FIRST
-    ? [wanted, ...templates.slice(0, FIRST - 1)]
+  const requested = templates.find(template => template.id === chosen);
+  const first = requested && templates.indexOf(requested) >= FIRST
+    ? [requested, ...templates.slice(0, FIRST - 1)]
     : templates.slice(0, FIRST);
   const others = templates.filter(template => !first.includes(template));
   const draw = template =>
@@ -22,7 +22,7 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
   const more = element('div', { class: 'pick-list' });
   const summary = element('summary', {}, `${others.length} more: ${namesOf(others)}`);
   const rest = element('details', { class: 'more', hidden: others.length === 0, on: { toggle: fill } }, summary, more);
-  const none = element('p', { class: 'muted small', hidden: true }, 'No template is like that.');
+  const none = element('p', { class: 'muted small', hidden: true }, 'No template matches.');
   const search = element('input', { class: 'input', type: 'search',
     placeholder: `Search ${counted(templates.length, 'template')}`, 'aria-label': 'Search templates',
     'data-search': true, on: { input: sift, keydown: takeFirst } });
@@ -61,10 +61,10 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
     images = known;
     for (const label of findAll('.pick', node)) {
       const image = known.get(label.dataset.id), state = find('.state', label),
-        [kind, words] = stateOf(templates.find(template => template.id === label.dataset.id), image,
+        [kind, text] = stateOf(templates.find(template => template.id === label.dataset.id), image,
           label.dataset.id === chosen ? loads : null);
       setAttribute(state, 'class', `state small ${kind}`);
-      if (state.textContent !== words) state.textContent = words;
+      if (state.textContent !== text) state.textContent = text;
     }
   }
   return { node, showImages };
@@ -80,13 +80,13 @@ function namesOf(templates) {
 
 /** @param {Api.Template} template */
 function pick(template, image, facts, isChosen, choose) {
-  const [kind, words] = stateOf(template, image, null);
+  const [kind, text] = stateOf(template, image, null);
   return element('label', { class: 'pick', 'data-id': template.id },
     element('input', { type: 'radio', name: 'template', value: template.id, checked: isChosen,
       on: { change: choose } }),
     element('span', { class: 'row ref' }, element('span', { class: 'name ref' }, template.name),
       element('span', { class: 'muted small ref' }, firstLine(template.description))),
-    element('span', { class: `state small ${kind}` }, words), element('span', { class: 'sub ref' }, facts));
+    element('span', { class: `state small ${kind}` }, text), element('span', { class: 'sub ref' }, facts));
 }
 
 const firstLine = text => text.length > 160 ? `${text.slice(0, 160)}…` : text;
@@ -102,7 +102,7 @@ export function stateOf({ source, findings }, image, loads) {
   if (status === undefined) return ['stopped', ''];
   if (loads)
     return ['stopped', loads.download_bytes
-      ? `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}`
+      ? `${formatSize(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}`
       : 'Nothing to load'];
   return status === 'failed'
     ? ['failed', `The last ${verb} failed`]

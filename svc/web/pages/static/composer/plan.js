@@ -1,16 +1,16 @@
-// What will happen when the form is sent; or why it would not, with the buttons that mend it.
+// The plan panel: the steps of the request, or the reasons against it with the buttons that resolve them.
 import { element, icon } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { hintOf, ifMeant, refused, sentence } from '../frame/notices.js';
 import { NOT_ALLOWED, picksOf } from './picks.js';
-import { counted, gibibytes, sizeWords } from '../frame/words.js';
+import { counted, gibibytes, formatSize } from '../frame/format.js';
 
 export const templatePicks = picksOf; // loaded with this file, which comes beside what is read
 
-// What will happen, or what is in the way, and the buttons of it: {plan, bar}.
+// The panel and its bar of buttons: {plan, bar}.
 // `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
 export function planOf(facts, on) {
-  const { known, template, free, busy, problem, wanted } = facts, { check } = known,
+  const { known, template, free, busy, problem, requested } = facts, { check } = known,
     loads = known.loads.get(template.id);
   // Until the images are read, the check knows whether this one is there.
   const image = known.images?.get(template.id) ?? { status: check?.image_status ?? 'ready' };
@@ -21,7 +21,7 @@ export function planOf(facts, on) {
     check,
     image,
     refusal,
-    gpus: wanted.gpus,
+    gpus: requested.gpus,
     loads: loads?.found ?? null,
     isAsking: Boolean(loads?.isAsking),
     isAway: isAway(),
@@ -33,11 +33,11 @@ export function planOf(facts, on) {
   const blocks = blocksOf(state);
   if (blocks.length === 0) return { plan: ready(state), bar: barOf(state, on) };
   const why = whatNot(blocks, state);
-  return { plan: blocked(blocks, { ...state, why, mends: mendsOf(wanted, known.capacity, free) }, on),
+  return { plan: blocked(blocks, { ...state, why, mends: mendsOf(requested, known.capacity, free) }, on),
     bar: blockedBar(why, state, on) };
 }
 
-// What is in the way, of the check and of what its image needs; a name that is taken is said at its field.
+// The blocks of the check and of the image; a name in use is an error of its field.
 function blocksOf({ check, loads, image, refusal }) {
   const found = (check?.blocked_by ?? []).filter(block => block.code !== 'name_taken');
   if (loads && !loads.fits && image.status !== 'ready')
@@ -46,12 +46,12 @@ function blocksOf({ check, loads, image, refusal }) {
   return found;
 }
 
-// What the quota forbids to create, or the registry to pull, is not there to be started later.
+// False where the quota forbids creating or the registry forbids pulling: nothing could be started later.
 function whatNot(blocks, { known, loads, image }) {
   const left = known.capacity.remaining.workspaces, isLoadable = image.status === 'ready' || !loads || loads.fits;
   const isCreatable = !blocks.some(({ code }) => ['license_required', NOT_ALLOWED].includes(code)) && isLoadable
     && (left === null || left > 0);
-  return { isCreatable, words: isCreatable ? 'This would not start.' : 'This would not be created.' };
+  return { isCreatable, text: isCreatable ? 'This would not start.' : 'This would not be created.' };
 }
 
 const needsImage = ({ image }) => image.status !== 'ready';
@@ -62,7 +62,7 @@ function ready(state) {
     element('div', { class: 'body stack-4' }, numbered(stepsOf(state, needsImage(state))), state.problem));
 }
 
-// The buttons, always in sight: above the line.
+// The bar of buttons; it sticks above the command line.
 function barOf(state, on) {
   const { name, gpus, lines, verb } = state;
   const first = needsImage(state) ? `${verb === 'build' ? 'Builds' : 'Pulls'} the image, creates` : 'Creates';
@@ -75,8 +75,8 @@ function barOf(state, on) {
   ];
 }
 
-const blockedBar = ({ words, isCreatable }, state, on) =>
-  [element('span', { class: 'words state warn small' }, words),
+const blockedBar = ({ text, isCreatable }, state, on) =>
+  [element('span', { class: 'words state warn small' }, text),
     isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(
       Boolean
     );
@@ -86,7 +86,7 @@ function stepsOf(state, needsImage) {
   const places = (check?.gpus.length === gpus ? check.gpus : []).map(gpu => gpu.index).filter(index => index !== null)
     .sort((a, b) => a - b);
   return [
-    needsImage && [imageStep(state), loadWords(state), 'loads'],
+    needsImage && [imageStep(state), loadText(state), 'loads'],
     [['Create ', element('span', { class: 'name ref' }, name)], ''],
     [gpus ? `Start it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : 'Start it',
       gpus ? `${places.length ? `Now ${places.join(' and ')}. ` : ''}Nothing is reserved until then.` : ''],
@@ -99,28 +99,28 @@ function imageStep({ verb, image }) {
   return verb === 'build' ? 'Build the image in your store' : 'Pull the image into your store';
 }
 
-// What there is to load, and what room there is for it.
-function loadWords({ loads, isAsking, image }) {
+// The bytes to download and the free space.
+function loadText({ loads, isAsking, image }) {
   if (!loads)
     return isAsking
       ? 'Asking its registry how much there is to load.'
       : image.status === 'failed' && image.error
       ? `The last time: ${image.error}`
       : '';
-  const there = loads.present_bytes ? `, ${sizeWords(loads.present_bytes)} of its layers are there` : '';
+  const there = loads.present_bytes ? `, ${formatSize(loads.present_bytes)} of its layers are there` : '';
   const room = loads.quota_bytes === null
     ? ''
-    : `; your images may take ${sizeWords(Math.max(0, loads.quota_bytes - loads.used_bytes))} more`;
-  return `${loads.download_bytes ? `${sizeWords(loads.download_bytes)} to load` : 'Nothing to load'}${there}. ${
-    sizeWords(loads.free_bytes)
+    : `; your images may take ${formatSize(Math.max(0, loads.quota_bytes - loads.used_bytes))} more`;
+  return `${loads.download_bytes ? `${formatSize(loads.download_bytes)} to load` : 'Nothing to load'}${there}. ${
+    formatSize(loads.free_bytes)
   } free${room}.`;
 }
 
 const numbered = steps =>
-  element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) =>
+  element('ol', { class: 'steps' }, steps.map(([title, text, kind = ''], at) =>
     element('li', {}, element('span', { class: 'pip' }, String(at + 1)),
       element('div', {}, element('span', {}, title),
-        words && element('span', { class: `muted small num ref ${kind}` }, words)))
+        text && element('span', { class: `muted small num ref ${kind}` }, text)))
   ));
 
 function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isAway, isBusy, why }) {
@@ -147,7 +147,7 @@ function button(label, { kind = '', type = 'button', key, cmd, click = null }, {
 function blocked(blocks, state, on) {
   return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'),
     element('div', {}, ...blocks.flatMap((block, at) => [
-      element('p', {}, at === 0 && element('b', {}, state.why.words), at === 0 && ' ', sentence(block.message)),
+      element('p', {}, at === 0 && element('b', {}, state.why.text), at === 0 && ' ', sentence(block.message)),
       element('div', { class: 'row' },
         ...(at === 0 ? state.mends : []).map(mend =>
           element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () =>
@@ -160,22 +160,22 @@ function blocked(blocks, state, on) {
     ]), state.problem));
 }
 
-// The values with which it would start, where less of one is all that is missing: from amounts, not from words.
-function mendsOf(wanted, { quota, remaining }, freeGpus) {
+// The reduced values with which it would start, computed from amounts.
+function mendsOf(requested, { quota, remaining }, freeGpus) {
   const mends = [];
   const gpus = Math.min(remaining.gpus ?? Infinity, freeGpus);
-  if (wanted.gpus > gpus && Number.isFinite(gpus))
+  if (requested.gpus > gpus && Number.isFinite(gpus))
     mends.push({ key: 'gpu_count', value: gpus, label: gpus === 0 ? 'Use no GPU' : `Use ${counted(gpus, 'GPU')}` });
   const isOver = (value, left, most) => left !== null && (value === null ? most !== null : value > left) && left > 0;
   const cpus = remaining.cpu === null ? null : Math.floor(remaining.cpu * 100) / 100;
-  if (isOver(wanted.cpu, cpus, quota.max_cpu))
+  if (isOver(requested.cpu, cpus, quota.max_cpu))
     mends.push({ key: 'cpu_limit', value: cpus, label: `Use ${cpus} CPU${cpus === 1 ? '' : 's'}` });
   const memory = remaining.memory_bytes === null
     ? null
     : remaining.memory_bytes >= 2 ** 30
     ? Math.floor(remaining.memory_bytes / 2 ** 30) * 2 ** 30
     : remaining.memory_bytes;
-  if (isOver(wanted.memory_bytes, memory, quota.max_memory_bytes))
+  if (isOver(requested.memory_bytes, memory, quota.max_memory_bytes))
     mends.push({ key: 'memory_bytes', value: memory, label: `Use ${gibibytes(memory)} GiB` });
   return mends;
 }
@@ -188,7 +188,7 @@ export const noTemplate = () =>
       + 'administrator for one that everybody can use.'),
     element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 
-// A set-up that goes on without its page is a link away.
+// Links to set-ups that are still running.
 export const underWay = ({ id, subject, template }) =>
   element('div', { class: 'notice inset' }, icon('start'),
     element('div', {},
@@ -202,7 +202,7 @@ export const lostNotice = text =>
   element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'),
     element('div', {}, element('p', { class: 'ref' }, text)));
 
-// What a template has, in short.
+// A template's properties, in short.
 export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
   const needs = [gpu.min_vram_bytes && `with ${gibibytes(gpu.min_vram_bytes)} GiB`,
     gpu.min_compute_capability && `of compute capability ${gpu.min_compute_capability}`].filter(Boolean).join(' and ');
@@ -220,7 +220,7 @@ export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
   ].filter(Boolean).join(' ');
 }
 
-// What the address says to begin with: a template, or a workspace to be like; and what of it is not there.
+// The starting values in the address: a template, or a workspace to copy; `lost` names what no longer exists.
 export function startOf(query, usable, workspaces) {
   const named = query.get('template'), like = query.get('from');
   const source = like && workspaces.find(workspace => [workspace.id, workspace.name].includes(like));

@@ -1,6 +1,6 @@
 // What is left with this workspace in it: the GPUs that it would get, and a gauge for each resource.
 import { drawn, element, find, findAll, setAttribute } from '../frame/dom.js';
-import { amount, gibibytes } from '../frame/words.js';
+import { amount, gibibytes } from '../frame/format.js';
 import { bank } from '../shared/gpu_bank.js';
 
 /** @type {Record<string, [string, string | null, (value: number) => string, string]>} */
@@ -30,17 +30,17 @@ export function roomOf(capacity) {
   const slots = findAll('.slot', node);
   return {
     node,
-    show(wanted, uuids) {
-      for (const meter of meters) meter.show(wanted);
+    show(requested, uuids) {
+      for (const meter of meters) meter.show(requested);
       gpus.forEach((gpu, at) => mark(slots[at], uuids.includes(gpu.uuid)));
     },
   };
 }
 
-function mark(slot, isWanted) {
-  if (slot.classList.contains('would') === isWanted) return;
-  slot.classList.toggle('would', isWanted);
-  if (isWanted) slot.append(element('span', { class: 'vh', 'data-would': true }, 'this workspace would get it'));
+function mark(slot, isRequested) {
+  if (slot.classList.contains('would') === isRequested) return;
+  slot.classList.toggle('would', isRequested);
+  if (isRequested) slot.append(element('span', { class: 'vh', 'data-would': true }, 'this workspace would get it'));
   else find('[data-would]', slot)?.remove();
 }
 
@@ -53,8 +53,8 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
     'data-meter': key }, element('div', { class: 'row' }, element('span', {}, label), says),
     drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
       drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
-  function show(wanted) {
-    const value = wanted[key];
+  function show(requested) {
+    const value = requested[key];
     const { text, isOver, isMore } = state(value);
     says.textContent = text;
     says.classList.toggle('is-danger', isOver);

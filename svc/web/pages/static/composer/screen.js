@@ -3,7 +3,7 @@ import { call, session } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
-import { freeName, levelFor, wordOfTemplate } from './choice.js';
+import { freeName, levelFor, argumentOfTemplate } from './choice.js';
 import {
   formOf,
   setResources,
@@ -22,8 +22,8 @@ import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
 import { hasGpus } from '../shared/gpu_fields.js';
-import { quoted } from '../frame/words.js';
-import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
+import { quoted } from '../frame/format.js';
+import { RESOURCES, commandOf, requestOf, textOf, requestedOf } from './values.js';
 
 const CAPACITY_MS = 10_000, SETUP_MS = 5_000;
 const query = new URLSearchParams(location.search);
@@ -158,7 +158,7 @@ async function openFolded() {
 // ---- showing ----
 
 /** @param {Api.Template} template */
-const word = template => wordOfTemplate(template, known.templates);
+const text = template => argumentOfTemplate(template, known.templates);
 
 // The form as a request, and what is wrong with it by itself.
 function now() {
@@ -176,26 +176,26 @@ function show() {
   if (!form || setup) return;
   const { texts, body, wrong } = now();
   const { template } = chosen, ours = recommended();
-  setLine(commandOf(texts, body, word(template)));
-  const wanted = wantedOf(body.resources ?? {}, template);
-  room.show(wanted, gpusFor(wanted, modeOf(body)));
+  setLine(commandOf(texts, body, text(template)));
+  const requested = requestedOf(body.resources ?? {}, template);
+  room.show(requested, gpusFor(requested, modeOf(body)));
   showLevels(form, chosen.level, known.levels);
-  showRecommended(form, ours, template.limits, wanted.gpus);
+  showRecommended(form, ours, template.limits, requested.gpus);
   showFolded(form, texts, body);
   find('[data-back]', form).hidden = !ours
     || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
   setAttribute(find('[data-back]', form), 'data-cmd',
-    `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
+    `svc ws recommend --template ${quoted(text(template))} --gpu-use-case ${level(template)}`);
   if (!chosen.isSent && texts.name === '') wrong.delete('name');
   showWrong(form, new Map([...known.wrong, ...wrong]));
   showPlan({ texts, body });
 }
 
-function gpusFor(wanted, mode) {
+function gpusFor(requested, mode) {
   const { check, capacity } = known;
-  if (check && check.resources.gpu_count === wanted.gpus && check.resources.gpu_mode === mode && check.gpus.length)
+  if (check && check.resources.gpu_count === requested.gpus && check.resources.gpu_mode === mode && check.gpus.length)
     return check.gpus.map(gpu => gpu.uuid);
-  return likelyGpus(capacity, wanted.gpus, mode, chosen.template.gpu.min_vram_bytes);
+  return likelyGpus(capacity, requested.gpus, mode, chosen.template.gpu.min_vram_bytes);
 }
 
 function showRoom() {
@@ -205,13 +205,13 @@ function showRoom() {
   show();
 }
 
-function showPlan(shown) {
+function showPlan(visible) {
   if (!form || setup) return;
-  const { texts, body } = shown ?? now(), { template } = chosen;
-  const line = start => commandOf(texts, body, word(template), { start });
+  const { texts, body } = visible ?? now(), { template } = chosen;
+  const line = start => commandOf(texts, body, text(template), { start });
   const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
   const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME',
-    wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } }, {
+    requested: requestedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } }, {
     createOnly: () => send('only'),
     mend,
     act,
@@ -392,8 +392,8 @@ function entered({ key, target }) {
 
 async function begin() {
   const ready = afterAMoment(async () => {
-    const { formBones } = await states();
-    if (!known.isRead && !place.firstChild) place.replaceChildren(formBones());
+    const { formSkeleton } = await states();
+    if (!known.isRead && !place.firstChild) place.replaceChildren(formSkeleton());
   });
   try {
     if (query.get('setup')) {
@@ -428,7 +428,7 @@ async function refresh() {
 
 const againSoon = delayed(again, 150), imagesSoon = delayed(() => images().catch(() => {}), 150);
 onEvent(event => {
-  setup?.hear(event);
+  setup?.handle(event);
   if (event.type === 'capacity.changed' || event.type.startsWith('workspace.')) againSoon();
   if (event.type === 'image.status_changed' && known.images) imagesSoon();
   if (event.type === 'operation.finished' && !setup) readSetups().then(showSetups);

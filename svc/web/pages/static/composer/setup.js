@@ -4,7 +4,7 @@ import { askToCancel } from '../shared/cancelling.js';
 import { bar, element, icon, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { duration, gibibytes, quoted } from '../frame/words.js';
+import { duration, gibibytes, quoted } from '../frame/format.js';
 
 const OPEN = ['queued', 'running'];
 const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image',
@@ -21,12 +21,12 @@ export function setupOf(operation, { wantsStart, on }) {
 
   function show() {
     replace(node, ...[panel(), problem()].filter(Boolean));
-    const words = phaseWords();
-    if (words !== phaseSaid) on.announce(words);
-    phaseSaid = words;
+    const text = phaseText();
+    if (text !== phaseSaid) on.announce(text);
+    phaseSaid = text;
   }
 
-  function phaseWords() {
+  function phaseText() {
     if (starting === 'now') return `Starting ${name}`;
     return isOpen(now) ? `${stepTitle()} for ${name}` : `${name}: ${now.status}`;
   }
@@ -78,7 +78,7 @@ export function setupOf(operation, { wantsStart, on }) {
     const { current = 0, total, unit, rate, seconds_left: left, text } = now.progress ?? {};
     if (!total) return text ? ['', element('span', { class: 'muted small ref' }, text)] : [];
     const percent = Math.min(100, Math.floor(current / total * 100));
-    const words = unit === 'bytes'
+    const texts = unit === 'bytes'
       ? `${gibibytes(current)} of ${gibibytes(total)} GiB${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
         left ? `, about ${duration(left)} left` : ''
       }`
@@ -86,7 +86,7 @@ export function setupOf(operation, { wantsStart, on }) {
     const svg = bar(percent, 'busy');
     svg.classList.add('tall');
     return [element('span', { class: 'num' }, `${percent} %`), svg,
-      element('span', { class: 'muted small num ref' }, words)];
+      element('span', { class: 'muted small num ref' }, texts)];
   }
 
   // Why it did not come to its end, and what can be done.
@@ -184,7 +184,7 @@ export function setupOf(operation, { wantsStart, on }) {
     show,
     isOpen: () => isOpen(now) || starting === 'now',
     // An event of the stream: progress is taken from it, an end is read.
-    hear(event) {
+    handle(event) {
       if (event.subject?.id !== now.id || !isOpen(now)) return;
       if (event.type === 'operation.finished') refresh();
       else if (event.type === 'operation.progress' && isOpen(event.data)) {

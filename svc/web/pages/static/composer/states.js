@@ -3,14 +3,14 @@ import { element } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { unread } from '../frame/notices.js';
 
-export function formBones() {
+export function formSkeleton() {
   const box = () => element('span', { class: 'skel box' });
-  const bones = (area, label, ...parts) =>
+  const skeletonNow = (area, label, ...parts) =>
     element('section', { class: `panel ${area}`, 'aria-busy': 'true', 'aria-label': label },
       element('div', { class: 'body stack-4' }, parts.flat()));
   return element('div', { class: 'composer' },
-    bones('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'), box()),
-    bones('a-room', 'Loading what is left', skeleton('2'), box(), box(), box()));
+    skeletonNow('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'),
+      box()), skeletonNow('a-room', 'Loading what is left', skeleton('2'), box(), box(), box()));
 }
 
 // Why there is no form.

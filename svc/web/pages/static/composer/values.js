@@ -1,5 +1,5 @@
 // What the form says, without the form: texts become a request, the command that sends the same, and amounts.
-import { amount, quoted } from '../frame/words.js';
+import { amount, quoted } from '../frame/format.js';
 import { WRONG_COMMAND, argumentsOf, lineForSh } from '../shared/own_command.js';
 
 const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
@@ -33,8 +33,8 @@ function sizeOf(bytes) {
   return bytes % MIB === 0 ? `${bytes / MIB}m` : String(bytes);
 }
 
-const PLAIN = { parse: whole, text: String, word: String, isBounded: false };
-const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, isBounded: false,
+const PLAIN = { parse: whole, text: String, argument: String, isBounded: false };
+const SIZE = { parse: bytesOf, text: textOfBytes, argument: sizeOf, isBounded: false,
   wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
 
 // The resources: key of the API, option of the command line, and the forms of a value.
@@ -48,7 +48,7 @@ export const RESOURCES = {
 
 export const textOf = (key, value) =>
   value === null || value === undefined ? '' : value === UNLIMITED ? UNLIMITED : RESOURCES[key].text(value);
-export const shownAmount = (key, value) =>
+export const formatAmount = (key, value) =>
   value === null
     ? 'no limit'
     : key.endsWith('_bytes')
@@ -113,26 +113,26 @@ function checkRows({ env, ports, network }, wrong) {
 const option = (name, value) => `${name}${value.startsWith('-') ? '=' : ' '}${quoted(value)}`;
 
 // The command that sends the same; what is no value yet stands in it as it was typed.
-export function commandOf(form, body, templateWord, { start = true } = {}) {
+export function commandOf(form, body, templateArgument, { start = true } = {}) {
   const name = quoted(form.name || 'NAME'), unlimited = {}, later = {};
-  const words = ['svc ws setup', option('--template', templateWord || 'TEMPLATE'),
+  const text = ['svc ws setup', option('--template', templateArgument || 'TEMPLATE'),
     option('--name', form.name || 'NAME')];
-  if (form.displayName) words.push(option('--display-name', form.displayName));
-  for (const [key, { option: flag, word }] of Object.entries(RESOURCES)) {
+  if (form.displayName) text.push(option('--display-name', form.displayName));
+  for (const [key, { option: flag, argument }] of Object.entries(RESOURCES)) {
     const value = body.resources?.[key];
     if (value === UNLIMITED) unlimited[key] = UNLIMITED;
-    else if (value !== undefined) words.push(option(flag, word(value)));
-    else if (form[key] !== '') words.push(option(flag, form[key]));
+    else if (value !== undefined) text.push(option(flag, argument(value)));
+    else if (form[key] !== '') text.push(option(flag, form[key]));
   }
-  if (body.resources?.gpu_mode) words.push(`--gpu-mode ${body.resources.gpu_mode}`);
-  for (const variable of form.env) words.push(option('--env', `${variable.name}=${variable.value}`));
-  for (const port of form.ports) words.push(option('--port', wordOfPort(port)));
-  if (form.network) words.push(option('--network', form.network));
-  if (body.command && lineForSh(body.command) !== null) words.push(option('--command', lineForSh(body.command)));
+  if (body.resources?.gpu_mode) text.push(`--gpu-mode ${body.resources.gpu_mode}`);
+  for (const variable of form.env) text.push(option('--env', `${variable.name}=${variable.value}`));
+  for (const port of form.ports) text.push(option('--port', portArgument(port)));
+  if (form.network) text.push(option('--network', form.network));
+  if (body.command && lineForSh(body.command) !== null) text.push(option('--command', lineForSh(body.command)));
   else if (body.command) later.command = body.command;
-  else if (form.command.trim()) words.push(option('--command', form.command));
-  if (form.restartOnBoot) words.push('--restart-on-boot');
-  const lines = [words.join(' ')];
+  else if (form.command.trim()) text.push(option('--command', form.command));
+  if (form.restartOnBoot) text.push('--restart-on-boot');
+  const lines = [text.join(' ')];
   if (Object.keys(unlimited).length) later.resources = unlimited;
   if (Object.keys(later).length)
     lines.push(
@@ -143,7 +143,7 @@ export function commandOf(form, body, templateWord, { start = true } = {}) {
 }
 
 // NAME[=PORT][/KIND[@USER]][:ACCESS]
-function wordOfPort({ name, container_port: number, kind, user, access }) {
+function portArgument({ name, container_port: number, kind, user, access }) {
   const behind = kind === 'http' && !user ? '' : `/${kind}${user ? `@${user}` : ''}`;
   return `${name}${number ? `=${number}` : ''}${behind}${access === 'host' ? ':host' : ''}`;
 }
@@ -151,7 +151,7 @@ function wordOfPort({ name, container_port: number, kind, user, access }) {
 // ---- amounts ----
 
 // What a workspace of this request takes once it runs; null is no limit. The template fills what is left out.
-export function wantedOf(resources, { defaults, limits }) {
+export function requestedOf(resources, { defaults, limits }) {
   const one = key => {
     const value = resources[key] ?? defaults[key] ?? null;
     return value === null || value === UNLIMITED ? limits[key] ?? null : value;

@@ -4,15 +4,15 @@ import { element } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
 import { commands, folderLine, removal } from './lines.js';
-import { apiOf, encodedPath, folderOf, joined, lastOf, readable, word } from './paths.js';
+import { apiOf, encodedPath, folderOf, joined, lastOf, readable, argument } from './paths.js';
 import { field, formDialog } from '../shared/dialogs.js';
-import { counted } from '../frame/words.js';
+import { counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 // One field and one deed; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
 // for. Resolves to whether it is done.
-async function askFor({ title, label, value, help, deed, line, act, suggest = null, target = null }) {
+async function askFor({ title, label, value, help, action, line, act, suggest = null, target = null }) {
   const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off',
     spellcheck: 'false', list: suggest ? 'folders' : null });
   let force = false;
@@ -46,7 +46,7 @@ async function askFor({ title, label, value, help, deed, line, act, suggest = nu
             'Replace it')));
     }
   };
-  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed,
+  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], action,
     lineOf: () => line(input.value.trim()), send }) !== null;
 }
 
@@ -64,7 +64,7 @@ export function askForFolder(root, folder) {
     label: 'Name',
     value: '',
     help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`,
-    deed: 'Make the folder',
+    action: 'Make the folder',
     line: name => folderLine(root, folder, name),
     act: name =>
       call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
@@ -81,9 +81,9 @@ export function askForName(root, entry) {
     label: 'New name',
     value: entry.utf8 ? entry.name : '',
     help: 'Programs that have it open go on with it.',
-    deed: 'Rename it',
+    action: 'Rename it',
     target: name => ({ root, path: to(name) }),
-    line: name => `svc fs mv ${word(root, entry.path)} ${word(root, name ? to(name) : joined(above, 'NAME'))}`,
+    line: name => `svc fs mv ${argument(root, entry.path)} ${argument(root, name ? to(name) : joined(above, 'NAME'))}`,
     act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
 }
@@ -97,13 +97,13 @@ export function askForPlace(root, folder, entries) {
     label: `Folder in ${root}`,
     value: decodeURIComponentOr(folder),
     help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`,
-    deed: 'Move',
+    action: 'Move',
     target: place => ({ root, path: to(place, left[0]) }),
     suggest: (text, list) => suggestFolders(root, text, list),
     line: place =>
       commands(entries, entry =>
-        `svc fs mv ${word(root, entry.path)} ${
-          word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')
+        `svc fs mv ${argument(root, entry.path)} ${
+          argument(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')
         }`),
     act: async (place, forced) => {
       while (left.length) {
@@ -141,9 +141,9 @@ async function suggestFolders(root, text, list) {
 export async function askToRemove(root, entries) {
   const [first] = entries, one = entries.length === 1;
   const name = one ? spelledOut(first.name) : counted(entries.length, 'entry', 'entries');
-  const words = [];
+  const text = [];
   if (!one)
-    words.push(
+    text.push(
       `${entries.slice(0, 5).map(entry => spelledOut(entry.name)).join(', ')}${
         entries.length > 5 ? ` and ${entries.length - 5} more` : ''
       }.`
@@ -153,17 +153,17 @@ export async function askToRemove(root, entries) {
       found => found.total,
       () => null
     );
-    words.push(
+    text.push(
       total === 0
         ? 'The folder is empty.'
         : `The folder goes with all that is in it${
           total === null ? '' : `: ${counted(total, 'entry', 'entries')}, and what is in those`
         }.`
     );
-  } else if (entries.some(entry => entry.type === 'directory')) words.push('Folders go with all that is in them.');
+  } else if (entries.some(entry => entry.type === 'directory')) text.push('Folders go with all that is in them.');
   if (entries.some(entry => entry.type === 'symlink'))
-    words.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
-  words.push('This cannot be undone.');
-  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them',
+    text.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
+  text.push('This cannot be undone.');
+  return ask({ title: `Remove ${name}?`, paragraphs: text, action: one ? `Remove ${name}` : 'Remove them',
     line: commands(entries, entry => removal(root, entry)), danger: true });
 }

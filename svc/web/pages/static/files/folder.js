@@ -2,7 +2,7 @@
 import { element, find, findAll, icon, keyOfFocus, replace, setAttribute } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { rowOf } from './row.js';
-import { byName, byteSize, counted } from '../frame/words.js';
+import { byName, byteSize, counted } from '../frame/format.js';
 
 const STEP = 200;
 const SORTS = {
@@ -14,15 +14,15 @@ const SORTS = {
 };
 
 // `order` has the paths in their places: they move when the person sorts or searches, and never otherwise.
-const list = { entries: new Map(), order: [], shown: STEP, sort: 'Name', descending: false, text: '', chosen: new Set(),
-  context: null };
+const list = { entries: new Map(), order: [], visible: STEP, sort: 'Name', descending: false, text: '',
+  chosen: new Set(), context: null };
 
 // Show a folder anew, or what has become of the one that is shown.
 export function showFolder(place, items, context, { isNew }) {
   list.entries = new Map(items.map(item => [item.path, item]));
   list.context = context;
   if (isNew) {
-    Object.assign(list, { shown: STEP, text: '', chosen: new Set() });
+    Object.assign(list, { visible: STEP, text: '', chosen: new Set() });
     arrangeEntries();
   } else {
     const known = new Set(list.order), isSaid = entry => matchesText(entry) && !known.has(entry.path);
@@ -33,7 +33,7 @@ export function showFolder(place, items, context, { isNew }) {
   showEntries();
 }
 
-export const isShown = path => list.entries.has(path);
+export const isVisible = path => list.entries.has(path);
 export const chosenEntries = () => list.order.filter(path => list.chosen.has(path)).map(path => list.entries.get(path));
 export const unchoose = () => {
   list.chosen.clear();
@@ -55,7 +55,7 @@ function panelOf() {
   const search = element('input', { class: 'input', type: 'search', placeholder: 'Find in this folder',
     'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => {
       list.text = event.target.value;
-      list.shown = STEP;
+      list.visible = STEP;
       arrangeEntries();
       showEntries();
     } } });
@@ -104,7 +104,7 @@ function choose(entry, isChosen) {
 function showEntries() {
   const body = find('[data-folder] tbody');
   const old = new Map(findAll('tr', body).map(row => [row.dataset.path, row]));
-  const next = list.order.slice(0, list.shown).map(path => {
+  const next = list.order.slice(0, list.visible).map(path => {
     const entry = list.entries.get(path), isChosen = list.chosen.has(path);
     const says = `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`;
     const before = old.get(path); // one whose menu is open waits for the next time
@@ -148,7 +148,7 @@ const watcher = new IntersectionObserver(seenOnes => {
 }, { rootMargin: '600px' });
 
 function showMore() {
-  const rest = list.order.length - list.shown, place = find('[data-more]');
+  const rest = list.order.length - list.visible, place = find('[data-more]');
   watcher.disconnect();
   if (rest <= 0) {
     place.replaceChildren();
@@ -161,12 +161,12 @@ function showMore() {
 }
 
 function more() {
-  list.shown += STEP;
+  list.visible += STEP;
   showEntries();
 }
 
 // The same, while it is read.
-export function folderBones(place) {
+export function folderSkeleton(place) {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
   const row = () =>
     element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>

@@ -1,17 +1,17 @@
 // The commands that several buttons say.
-import { encodedPath, joined, word } from './paths.js';
+import { encodedPath, joined, argument } from './paths.js';
 
-const SHOWN = 10;
+const VISIBLE_MAX = 10;
 
 // A command for each, of many the first ones.
 export function commands(entries, commandOf) {
-  const some = entries.slice(0, SHOWN).map(commandOf).join(' && ');
-  return entries.length > SHOWN ? `${some}  # and ${entries.length - SHOWN} more` : some;
+  const some = entries.slice(0, VISIBLE_MAX).map(commandOf).join(' && ');
+  return entries.length > VISIBLE_MAX ? `${some}  # and ${entries.length - VISIBLE_MAX} more` : some;
 }
 
 export const removal = (root, { path, type }) =>
-  `svc fs rm ${word(root, path)}${type === 'directory' ? ' --recursive' : ''} --yes`;
+  `svc fs rm ${argument(root, path)}${type === 'directory' ? ' --recursive' : ''} --yes`;
 export const folderLine = (root, folder, name) =>
-  `svc fs mkdir ${word(root, joined(folder, name ? encodedPath(name) : 'NAME'))}${
+  `svc fs mkdir ${argument(root, joined(folder, name ? encodedPath(name) : 'NAME'))}${
     name.includes('/') ? ' --parents' : ''
   }`;

@@ -1,5 +1,5 @@
 // Paths of files: percent-encoded bytes for the API, words of a command, and text that shows what is in it.
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { UNSEEN, spelledOut } from '../shared/unseen.js';
 
 // Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
@@ -33,14 +33,14 @@ export const readable = path =>
   path.split('/').map(part => spelledOut(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
 
 // A word of a command, of printable characters only: `before` as it is, then a path of the API.
-function shellWord(before, path, after = '') {
+function shellArgument(before, path, after = '') {
   const text = textOf(path);
   if (text !== null && text.search(UNSEEN) < 0) return quoted(`${before}${text}${after}`);
   return `$'${before}${escaped(path, byte => byte >= 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c)}${after}'`;
 }
 
-export const word = (root, path, after = '') => shellWord(path ? `${root}/` : root, path, after);
-export const localWord = name => shellWord(name.startsWith('-') ? './' : '', encoded(name));
+export const argument = (root, path, after = '') => shellArgument(path ? `${root}/` : root, path, after);
+export const localArgument = name => shellArgument(name.startsWith('-') ? './' : '', encoded(name));
 
 export const pageOf = (root, path) => `/files/${encodeURIComponent(root)}${path ? `?path=${path}` : ''}`;
 export const apiOf = (root, verb, path, more = '') => `/api/fs/${encodeURIComponent(root)}/${verb}?path=${path}${more}`;

@@ -3,8 +3,8 @@ import { call } from '../frame/api.js';
 import { element, icon, setAttribute } from '../frame/dom.js';
 import { ticketed } from './downloads.js';
 import { refused } from '../frame/notices.js';
-import { apiOf, readable, word } from './paths.js';
-import { byteSize, time } from '../frame/words.js';
+import { apiOf, readable, argument } from './paths.js';
+import { byteSize, time } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const PART = 128 * 1024, TEXT_MAX = 1 << 20, PICTURE_MAX = 64 << 20;
@@ -17,7 +17,7 @@ export function preview(root, entry, { act, barred }) {
     element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind,
       'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () =>
         act(kind, [entry]) } }, label);
-  const place = word(root, entry.path);
+  const place = argument(root, entry.path);
   const panel = element('section', { class: 'panel', 'aria-label': spelledOut(entry.name) },
     element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, spelledOut(entry.name)),
       element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`,
@@ -25,7 +25,7 @@ export function preview(root, entry, { act, barred }) {
       element('div', { class: 'actions' },
         element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download',
           'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'),
-          'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${word(root, entry.path, '-NEW')}`),
+          'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
         writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))), body);
   fill(root, entry, body).catch(error => {
     if (error.status !== 401)
@@ -75,10 +75,10 @@ async function showText(root, entry, body) {
   const more = async () => {
     const part = await call('GET', apiOf(root, 'read', entry.path, `&offset=${offset}&length=${PART}`));
     const bytes = Uint8Array.from(atob(part.content), char => char.charCodeAt(0));
-    const words = decoder.decode(bytes, { stream: part.truncated });
-    if (words.includes('\0')) throw new TypeError('binary');
+    const texts = decoder.decode(bytes, { stream: part.truncated });
+    if (texts.includes('\0')) throw new TypeError('binary');
     offset += bytes.length;
-    text.append(words);
+    text.append(texts);
     showRest(part.truncated && bytes.length > 0, part.size);
   };
   const showRest = (hasMore, size) => {
@@ -86,7 +86,7 @@ async function showText(root, entry, body) {
     if (!hasMore) return;
     const rest = offset < TEXT_MAX
       ? element('button', { class: 'btn sm', type: 'button',
-        'data-cmd': `svc fs read ${word(root, entry.path)} --offset ${offset}`,
+        'data-cmd': `svc fs read ${argument(root, entry.path)} --offset ${offset}`,
         on: { click: event => busily(event.currentTarget) } }, 'Show more')
       : element('span', { class: 'muted small' }, 'Download it for the rest.');
     foot.replaceChildren(element('span', { class: 'muted small num' }, `${byteSize(offset)} of ${byteSize(size)}`),

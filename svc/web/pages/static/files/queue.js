@@ -6,10 +6,10 @@ import { call } from '../frame/api.js';
 import { onState } from '../frame/events.js';
 import { apiOf, encodedPath, joined, lastOf } from './paths.js';
 import { upload } from './sending.js';
-import { byteSize } from '../frame/words.js';
+import { byteSize } from '../frame/format.js';
 
 const AT_ONCE = 4;
-const LOOKED_UP = 1 << 20; // of a larger file it is asked first whether its name is taken
+const CHECKED_FROM_BYTES = 1 << 20; // of a larger file it is asked first whether its name is taken
 const WAITS = [1, 2, 4, 8, 15, 30], BREAKS = 5;
 const SILENT_MS = 75_000, SILENT_END_MS = 300_000, ASLEEP_MS = 150_000, GRACE_MS = 15_000;
 const SAMPLE_MS = 6000, USE_MS = 600_000;
@@ -20,7 +20,7 @@ let number = 0, lastTick = Date.now(), usedAt = Date.now();
 
 // Told with the upload whose state has changed, with null for progress alone.
 export const onUploads = listener => listeners.push(listener);
-const tell = item => {
+const notify = item => {
   for (const listener of listeners) listener(item);
 };
 
@@ -49,7 +49,7 @@ export function addUploads(root, folder, { files, bare }) {
       retryAt: 0,
     });
   }
-  tell(uploads.items.at(-1));
+  notify(uploads.items.at(-1));
   pump();
 }
 
@@ -60,7 +60,7 @@ function pump() {
 
 function become(item, state, more = {}) {
   Object.assign(item, { error: null }, more, { state });
-  tell(item);
+  notify(item);
 }
 
 async function run(item) {
@@ -71,7 +71,7 @@ async function run(item) {
     if (item.size > uploads.limit)
       throw { code: 'too_large', message: `one upload takes at most ${byteSize(uploads.limit)}` };
     if (item.inFolder) await makeFolder(item.root, item.path.slice(0, item.path.lastIndexOf('/')));
-    if (!item.force && item.size > LOOKED_UP) await requireFree(item);
+    if (!item.force && item.size > CHECKED_FROM_BYTES) await requireFree(item);
     controller.signal.throwIfAborted();
     const progress = sent => moved(item, sent);
     const answer = await upload(apiOf(item.root, 'file', item.path, item.force ? '&force=true' : ''), item.file, {
@@ -80,7 +80,7 @@ async function run(item) {
     });
     become(item, 'done', { size: answer.size, replaced: answer.replaced });
   } catch (error) {
-    if (uploads.items.includes(item)) await settle(item, error);
+    if (uploads.items.includes(item)) await finish(item, error);
   }
   pump();
 }
@@ -120,7 +120,7 @@ function moved(item, sent) {
   const now = Date.now();
   Object.assign(item, { sent: Math.min(sent, item.size), movedAt: now });
   item.samples = [...item.samples.filter(([at]) => now - at < SAMPLE_MS), [now, item.sent]];
-  tell(null);
+  notify(null);
 }
 
 // Bytes in a second, of the last seconds; 0 where it cannot be told yet.
@@ -137,7 +137,7 @@ function mayPass(item, { code, status }) {
   return isFirst || Date.now() - item.beganAt > 2000;
 }
 
-async function settle(item, error) {
+async function finish(item, error) {
   if (error.isThere) become(item, 'done');
   else if (error.code === 'file_exists' && error.type !== 'directory') become(item, 'asking');
   else if (error.code === 'file_exists')
@@ -198,7 +198,7 @@ export function cancelUpload(item) {
   uploads.items = uploads.items.filter(other => other !== item);
   item.controller?.abort();
   if (!uploads.items.some(isUnderWay)) uploads.full = null;
-  tell(item);
+  notify(item);
   pump();
 }
 
@@ -220,12 +220,12 @@ export const skipAll = () => {
 
 export function clearEnded() {
   uploads.items = uploads.items.filter(isUnderWay);
-  tell(null);
+  notify(null);
 }
 
 export function goOn() {
   uploads.full = null;
-  tell(null);
+  notify(null);
   pump();
 }
 
@@ -253,7 +253,7 @@ function watch() {
   const due = inState('broken').filter(item => item.retryAt <= now);
   for (const item of due) become(item, 'waiting');
   if (due.length) pump();
-  if (inState('broken').length) tell(null); // the seconds left
+  if (inState('broken').length) notify(null); // the seconds left
 }
 
 setInterval(watch, 1000);

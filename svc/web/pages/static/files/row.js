@@ -1,7 +1,7 @@
 // One entry of a folder.
 import { element, icon } from '../frame/dom.js';
-import { pageOf, word } from './paths.js';
-import { byteSize, time } from '../frame/words.js';
+import { pageOf, argument } from './paths.js';
+import { byteSize, time } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const ICON = { file: 'file', directory: 'files', symlink: 'link', other: 'info' };
@@ -27,7 +27,7 @@ export function rowOf(entry, { root, isChosen, act, choose, barred }) {
 
 function nameOf({ type, path }, root, name) {
   if (type === 'other') return element('span', { class: 'name ref', dir: 'auto' }, name);
-  const cmd = `svc fs ${type === 'file' ? 'read' : 'ls'} ${word(root, path)}`;
+  const cmd = `svc fs ${type === 'file' ? 'read' : 'ls'} ${argument(root, path)}`;
   return element('a', { class: 'name ref', dir: 'auto', href: pageOf(root, path), 'data-go': true, 'data-cmd': cmd,
     'data-key': `name-${path}` }, name);
 }
@@ -40,7 +40,7 @@ function notesOf({ type, target, utf8 }) {
 
 // Filled when it is opened: a folder may have thousands of rows.
 function menuOf(entry, name, { root, act, barred }) {
-  const place = word(root, entry.path), list = element('ul', {});
+  const place = argument(root, entry.path), list = element('ul', {});
   const does = (kind, label, cmd, more = {}) =>
     element('li', {}, element('button', { type: 'button', 'data-act': kind, 'data-cmd': cmd, ...more, on: { click: () =>
       act(kind, [entry]) } }, label));
@@ -50,7 +50,7 @@ function menuOf(entry, name, { root, act, barred }) {
     list.replaceChildren(...[
       entry.type === 'directory' && does('archive', 'Download as .tar.gz', `svc fs archive ${place}`),
       ['file', 'symlink'].includes(entry.type) && does('download', 'Download', `svc fs download ${place}`),
-      writes('rename', 'Rename', `svc fs mv ${place} ${word(root, entry.path, '-NEW')}`),
+      writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
       writes('move', 'Move', `svc fs mv ${place} ${root}/FOLDER/`),
       element('li', {}, element('hr')),
       writes('remove', 'Remove', `svc fs rm ${place}${entry.type === 'directory' ? ' --recursive' : ''} --yes`, {

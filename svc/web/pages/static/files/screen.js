@@ -4,13 +4,13 @@ import { closestTo, element, find, findAll, icon, replace, setAttribute } from '
 import { onGap, onState } from '../frame/events.js';
 import { goLive, isAway, isRead } from '../frame/frame.js';
 import { beginFrame } from '../screen/begin.js';
-import { chosenEntries, folderBones, showFolder, unchoose } from './folder.js';
+import { chosenEntries, folderSkeleton, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
 import { announce, answer, answerRefusal, refused, unread } from '../frame/notices.js';
 import { afterAMoment, delayed } from '../frame/turns.js';
-import { apiOf, folderOf, pageOf, placeOf, readable, word } from './paths.js';
-import { byteSize, counted } from '../frame/words.js';
+import { apiOf, folderOf, pageOf, placeOf, readable, argument } from './paths.js';
+import { byteSize, counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const LISTED = 10_000, WORK = 'work'; // the root that everybody has
@@ -39,7 +39,7 @@ async function open({ background = false } = {}) {
   const own = ++visit;
   const ready = background ? () => {} : afterAMoment(() => {
     screen.removeAttribute('aria-label');
-    folderBones(screen);
+    folderSkeleton(screen);
   });
   try {
     const found = await read(background ? { background } : undefined);
@@ -111,8 +111,8 @@ function show(fresh, { isNew }) {
   const { entry, items, total } = found, place = placeNow(), actHere = (kind, entries) => act(kind, entries, place);
   if (entry.type !== 'directory') {
     if (isNew)
-      loaded('deeds', ({ deeds }) => {
-        if (known.found === found) screen.replaceChildren(deeds.preview(place.root, entry, { act: actHere, barred }));
+      loaded('deeds', ({ actions }) => {
+        if (known.found === found) screen.replaceChildren(actions.preview(place.root, entry, { act: actHere, barred }));
       });
     return;
   }
@@ -149,7 +149,8 @@ function showEmpty() {
   screen.replaceChildren(
     element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing in here yet'),
       element('p', {}, barred() || 'Drop files anywhere on this page, or choose some.'),
-      element('div', { class: 'cmd' }, element('code', {}, `svc fs upload LOCAL-FILE ${word(at.root, at.path, '/')}`)))
+      element('div', { class: 'cmd' },
+        element('code', {}, `svc fs upload LOCAL-FILE ${argument(at.root, at.path, '/')}`)))
   );
 }
 
@@ -178,7 +179,7 @@ function showPlace() {
   const crumb = (text, path, isLast) =>
     isLast
       ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text)
-      : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${word(at.root, path)}`,
+      : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${argument(at.root, path)}`,
         'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
   const crumbs = parts.length === 0
     ? []
@@ -191,7 +192,7 @@ function showPlace() {
   replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
   showButtons(folder);
   const isFile = known.found && known.found.entry.type !== 'directory';
-  setLine(!at.root ? 'svc fs roots' : `svc fs ${isFile ? 'read' : 'ls'} ${word(at.root, at.path)}`);
+  setLine(!at.root ? 'svc fs roots' : `svc fs ${isFile ? 'read' : 'ls'} ${argument(at.root, at.path)}`);
 }
 
 // What is asked for in a place is done there, wherever the person has walked to meanwhile.
@@ -220,8 +221,8 @@ function showButtons(folder) {
     setAttribute(button, 'aria-describedby', reason ? 'barred' : null);
   }
   const root = at.root || WORK;
-  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`,
-    upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}` };
+  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${argument(root, folder)}`,
+    upload: `svc fs upload LOCAL-FILE ${argument(root, folder, '/')}` };
   for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
   setAttribute(find('[data-do=all]'), 'aria-disabled', isAway() ? 'true' : null);
 }
@@ -234,10 +235,10 @@ function buttonsFor(entries, place = placeNow()) {
   const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
   const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';
   return [
-    button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(place.root, entry.path)}`),
-      {}, 'download'),
+    button('download', 'Download',
+      commands(entries, entry => `svc fs ${verb(entry)} ${argument(place.root, entry.path)}`), {}, 'download'),
     button('move', 'Move',
-      commands(entries, entry => `svc fs mv ${word(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
+      commands(entries, entry => `svc fs mv ${argument(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
     button('remove', 'Remove', commands(entries, entry => removal(place.root, entry)), { ...writes,
       class: 'btn sm danger' }, 'remove'),
   ];
@@ -246,7 +247,7 @@ function buttonsFor(entries, place = placeNow()) {
 // ---- doing ----
 
 // Parts of the screen that few visits need; another release of the service no longer has them.
-const PARTS = { deeds: () => import('./deeds.js'), uploads: () => import('./uploads.js') };
+const PARTS = { actions: () => import('./actions.js'), uploads: () => import('./uploads.js') };
 
 async function loaded(part, use) {
   let module;
@@ -266,23 +267,23 @@ async function loaded(part, use) {
 async function act(kind, entries, place = placeNow()) {
   if (isAway() || (barred() && !['download', 'archive'].includes(kind))) return;
   answer(null);
-  await loaded('deeds', ({ deeds }) => actWith(deeds, kind, entries, place));
+  await loaded('deeds', ({ actions }) => actWith(actions, kind, entries, place));
 }
 
-async function actWith(deeds, kind, entries, place) {
+async function actWith(actions, kind, entries, place) {
   if (kind === 'download' || kind === 'archive') {
-    await fetchAll(deeds, entries, place);
+    await fetchAll(actions, entries, place);
     return;
   }
   if (kind === 'remove') {
-    if (await deeds.askToRemove(place.root, entries)) await removeAll(entries, place);
+    if (await actions.askToRemove(place.root, entries)) await removeAll(entries, place);
     return;
   }
   const isDone = kind === 'folder'
-    ? await deeds.askForFolder(place.root, place.folder)
+    ? await actions.askForFolder(place.root, place.folder)
     : kind === 'rename'
-    ? await deeds.askForName(place.root, entries[0])
-    : await deeds.askForPlace(place.root, place.folder, entries);
+    ? await actions.askForName(place.root, entries[0])
+    : await actions.askForPlace(place.root, place.folder, entries);
   if (isDone) announce({ folder: 'Made', rename: 'Renamed', move: 'Moved' }[kind]);
   unchooseIn(place);
   if (isDone && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path)));
@@ -295,10 +296,10 @@ const unchooseIn = place => {
   if (isHere(place) && find('[data-folder]')) unchoose();
 };
 
-async function fetchAll(deeds, entries, { root }) {
+async function fetchAll(actions, entries, { root }) {
   for (const entry of entries) {
     try {
-      const skipped = await deeds.download(root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
+      const skipped = await actions.download(root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
       toast(
         skipped
           ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${
@@ -355,12 +356,12 @@ async function take(choose) {
 
 // A file that is whole appears; of a folder, once it is the one that is shown.
 function onUpload(item) {
-  const isShown = item?.root === at.root && known.found
+  const isVisible = item?.root === at.root && known.found
     && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
-  if (item?.state === 'done' && isShown) refreshSoon();
+  if (item?.state === 'done' && isVisible) refreshSoon();
 }
 
-const DEEDS = {
+const ACTIONS = {
   folder: () => act('folder', []),
   all: () =>
     act('archive', [{ name: folderHere() ? readable(folderHere()) : at.root, path: folderHere(), type: 'directory' }]),
@@ -369,7 +370,7 @@ const DEEDS = {
 };
 for (const button of findAll('[data-do]'))
   button.addEventListener('click', () => {
-    if (!button.hasAttribute('aria-disabled') && !isAway()) DEEDS[button.dataset.do]();
+    if (!button.hasAttribute('aria-disabled') && !isAway()) ACTIONS[button.dataset.do]();
   });
 for (const input of findAll('input#files, input#tree')) {
   input.addEventListener('change', () => {

@@ -2,7 +2,7 @@
 import { ask } from '../frame/asking.js';
 import { bar, element, find, findAll, icon, keyOfFocus, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
-import { folderOf, localWord, pageOf, placeOf, readable, word } from './paths.js';
+import { folderOf, localArgument, pageOf, placeOf, readable, argument } from './paths.js';
 import {
   addUploads,
   cancelAll,
@@ -19,7 +19,7 @@ import {
   uploads,
 } from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
-import { byteSize, duration } from '../frame/words.js';
+import { byteSize, duration } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const ROWS_MAX = 40, DRAW_MS = 250;
@@ -37,7 +37,7 @@ export const desk = { addUploads, goOnNow, onUploads, uploads, fromChooser, from
 const panel = () => find('[data-uploads]');
 
 // Those that want the person first, then what moves; of a long list not all.
-function shownItems() {
+function visibleItems() {
   if (uploads.items.length <= ROWS_MAX) return uploads.items;
   const rank = { asking: 0, failed: 0, running: 1, broken: 1, waiting: 2, done: 3 };
   const chosen = [...uploads.items].sort((a, b) => rank[a.state] - rank[b.state]).slice(0, ROWS_MAX);
@@ -50,11 +50,11 @@ function draw() {
   place.hidden = uploads.items.length === 0;
   if (!find('table', place)) place.replaceChildren(...panelParts());
   drawHead();
-  const shown = shownItems(), body = find('tbody', place);
-  for (const id of [...rows.keys()]) if (!shown.some(item => item.id === id)) rows.delete(id);
-  const next = shown.map(rowOfUpload);
+  const visible = visibleItems(), body = find('tbody', place);
+  for (const id of [...rows.keys()]) if (!visible.some(item => item.id === id)) rows.delete(id);
+  const next = visible.map(rowOfUpload);
   if (next.length !== body.children.length || next.some((row, at) => row !== body.children[at])) keepFocus(body, next);
-  const rest = uploads.items.length - shown.length;
+  const rest = uploads.items.length - visible.length;
   const foot = find('footer', place);
   foot.hidden = rest === 0;
   foot.textContent = `and ${rest} more`;
@@ -143,7 +143,7 @@ function rowOfUpload(item) {
       element('div', { class: 'stack' },
         element('span', { class: 'mono small ref', title: readable(item.path) }, spelledOut(item.name)), !isHere
         && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
-          'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` },
+          'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
           `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', { role: 'cell' }, stateOf(item)),
     element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
@@ -172,13 +172,13 @@ const BROKEN = { away: 'The connection broke', broke: 'The connection broke', 's
 function progressOf(item, row) {
   const place = find('.num', row);
   if (!place) return;
-  const text = wordsOf(item);
+  const text = describe(item);
   if (place.textContent !== text) place.textContent = text;
   const rect = find('rect', row);
   if (rect) setAttribute(rect, 'width', `${item.size ? Math.min(100, item.sent / item.size * 100).toFixed(1) : 100}%`);
 }
 
-function wordsOf(item) {
+function describe(item) {
   if (item.state === 'waiting') return `waiting, ${byteSize(item.size)}`;
   if (item.state === 'broken') {
     const left = Math.max(0, Math.ceil((item.retryAt - Date.now()) / 1000));
@@ -196,7 +196,7 @@ function wordsOf(item) {
 }
 
 function buttonsOf(item) {
-  const to = word(item.root, item.path), from = localWord(item.name);
+  const to = argument(item.root, item.path), from = localArgument(item.name);
   const button = (label, act, more = {}, kind = '') =>
     element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${spelledOut(item.name)}`,
       'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
@@ -221,8 +221,8 @@ async function cancel(items, end) {
   const what = begun.length === 1 ? `the upload of ${spelledOut(first.name)}` : `${begun.length} uploads`;
   if (begun.length
     && !await ask({ title: `Cancel ${what}?`,
-      words: [`What was sent is lost: ${byteSize(begun.reduce((sum, item) => sum + item.sent, 0))}.`],
-      deed: begun.length === 1 ? 'Cancel the upload' : 'Cancel them',
+      paragraphs: [`What was sent is lost: ${byteSize(begun.reduce((sum, item) => sum + item.sent, 0))}.`],
+      action: begun.length === 1 ? 'Cancel the upload' : 'Cancel them',
       keep: begun.length === 1 ? 'Let it go on' : 'Let them go on' })) return;
   end(...items);
 }

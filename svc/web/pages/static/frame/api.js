@@ -1,5 +1,5 @@
 // The one place that sends requests: the session's header, versions, errors as what they say.
-import { byName } from './words.js';
+import { byName } from './format.js';
 
 const KEY = 'svc.session'; // the secret half of the session that scripts may read; the other is a cookie
 

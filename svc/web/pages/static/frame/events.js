@@ -1,8 +1,8 @@
-// What changes, as it changes: one stream for all tabs of this browser.
+// The event stream, one for all tabs of this browser.
 //
-// The tab that holds the lock reads it and tells the others. A stream that breaks is taken up after the last
-// event; a stream that is away is asked for by GET /api/health after 1, 2, 4, 8 seconds, then every 8, and at
-// once when the person comes back.
+// The tab that holds the lock reads it and posts to the others. A broken stream is resumed after the last event;
+// when the service does not answer, GET /api/health is tried after 1, 2, 4, 8 seconds, then every 8, and at once when
+// the user comes back to the tab.
 import { send, session } from './api.js';
 import { readEvents } from './sse.js';
 
@@ -16,9 +16,9 @@ export const onGap = listener => listeners.gap.push(listener); // events may hav
 
 const channel = new BroadcastChannel('svc.events');
 let lastId = '', leads = false, isFollowing = false, state = { name: 'connecting' };
-let wakeUp = () => {}, heardAt = 0, reading = null, tries = 0, isRefused = false;
+let wakeUp = () => {}, receivedAt = 0, reading = null, tries = 0, isRefused = false;
 
-function tell(kind, value) {
+function notify(kind, value) {
   for (const listener of listeners[kind]) listener(value);
 }
 
@@ -30,12 +30,12 @@ function share(kind, value) {
 function take(kind, value) {
   if (kind === 'event') {
     lastId = value.id ? String(value.id) : lastId;
-    tell('event', value);
+    notify('event', value);
   } else if (kind === 'gap') {
-    tell('gap', value);
+    notify('gap', value);
   } else if (kind === 'state') {
     state = value;
-    tell('state', state);
+    notify('state', state);
   }
 }
 
@@ -49,7 +49,7 @@ channel.addEventListener('message', ({ data: { kind, value } }) => {
   }
 });
 
-// Begin, or begin anew with another session; every tab calls it. Whoever leads goes on until the tab is closed.
+// Begin, or continue with another session; every tab calls it. The leading tab leads until it is closed.
 export function follow() {
   channel.postMessage({ kind: 'hello' });
   if (isFollowing) {
@@ -64,15 +64,15 @@ export function follow() {
   });
 }
 
-// Where the stream begins, if it has not: what changed after this event is told, so that nothing is read twice.
+// Set the first event of a stream that has not begun, so that the first reading is not repeated.
 export function beginAfter(id) {
   if (lastId === '' && Number.isInteger(id)) lastId = String(id);
 }
 
-// The person is back, or the network: do not wait any longer.
+// Reconnect now: the user or the network is back.
 export function again() {
   if (leads) {
-    if (reading && Date.now() - heardAt > SILENCE_MS / 2) reading.abort();
+    if (reading && Date.now() - receivedAt > SILENCE_MS / 2) reading.abort();
     wakeUp();
   } else {
     channel.postMessage({ kind: 'again' });
@@ -83,7 +83,7 @@ export function stateOfStream() {
   return state;
 }
 
-// Read until it breaks; then wait until the service answers again.
+// Read the stream until it breaks, then wait until the service answers.
 async function readOn() {
   let name;
   try {
@@ -114,7 +114,7 @@ async function answers() {
   }
 }
 
-// True when it ended early: the person has come back.
+// Resolves to true if reconnecting was requested before the time was over.
 function pause(seconds) {
   return new Promise(resolve => {
     const timer = setTimeout(() => resolve(false), seconds * 1000);
@@ -128,9 +128,9 @@ function pause(seconds) {
 async function readStream() {
   reading = new AbortController();
   isRefused = false;
-  heardAt = Date.now();
+  receivedAt = Date.now();
   const watch = setInterval(() => {
-    if (Date.now() - heardAt > SILENCE_MS) reading.abort();
+    if (Date.now() - receivedAt > SILENCE_MS) reading.abort();
   }, 5000);
   try {
     const response = await send('GET', '/api/events', {
@@ -142,8 +142,8 @@ async function readStream() {
     tries = 0;
     share('state', { name: 'live' });
     if (!lastId || hadBroken) share('gap', {}); // what happened between the first reading and now
-    await readEvents(response, { take: dispatch, heard: () => {
-      heardAt = Date.now();
+    await readEvents(response, { take: dispatch, onData: () => {
+      receivedAt = Date.now();
     } });
   } finally {
     clearInterval(watch);

@@ -1,11 +1,11 @@
-// What every screen has around it: who is signed in, the banner, menus, keys, and what happens when the session ends.
+// The frame of every screen: account, banner, menus, keys, end of the session.
 import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
 import { closestTo, element, find, findAll, rowsIn, setAttribute } from './dom.js';
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
 import { askByPart, refused } from './notices.js';
-import { refreshTimes, time } from './words.js';
+import { refreshTimes, time } from './format.js';
 
 const AWAY = ['restarting', 'away'];
 
@@ -16,10 +16,10 @@ let readAt = new Date(), bannerTimer = null, isRenewing = false;
 export const hostName = () => location.hostname.replace(/^\[|\]$/g, '');
 const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().split('.')[0];
 
-// Buttons do nothing while the service is away; they say so, and stay where they are.
+// True while the service does not answer: buttons are disabled then, and stay in place.
 export const isAway = () => AWAY.includes(stateOfStream().name);
 
-// What is shown was true at this moment.
+// Note the time of the last successful reading.
 export function isRead() {
   readAt = new Date();
 }
@@ -55,7 +55,7 @@ export async function startFrame({ refresh, later }) {
   return found;
 }
 
-// After the first paint: what keeps the page true.
+// Follow the events; called after the first paint.
 export function goLive() {
   follow();
   signingIn().catch(() => {}); // asked for again when it is wanted
@@ -81,7 +81,7 @@ async function readSession() {
   }
 }
 
-// The screen's own nodes stay, unseen: it may still be filling them in.
+// The screen's own nodes are hidden, not removed: it may still be filling them.
 function showRefused(error) {
   const main = find('#main');
   for (const node of rowsIn(main)) node.hidden = true;
@@ -109,7 +109,7 @@ function fillUser({ user: found, attention }) {
   badge('admin-gpus', attention.gpus_lost, number => `running ${number === 1 ? 'workspace' : 'workspaces'} lost a GPU`);
 }
 
-// The person's name beside the account's.
+// Show the full name beside the account's name.
 export function showPerson(name) {
   for (const node of findAll('[data-person]')) {
     node.textContent = node.title = name;
@@ -117,20 +117,20 @@ export function showPerson(name) {
   }
 }
 
-// The tokens that expire within seven days, where the navigation leads to them.
+// Show the number of tokens that expire within seven days, at Settings.
 export function showExpiring(number) {
   badge('settings', number, () => `${number === 1 ? 'token expires' : 'tokens expire'} within seven days`);
 }
 
-// What should be looked at there: the number, and in words for readers; nothing for none.
-function badge(place, number, wordsFor) {
-  const words = ` ${wordsFor(number)}`;
+// A badge of the navigation: a number with a text for screen readers; none for zero.
+function badge(place, number, textFor) {
+  const text = ` ${textFor(number)}`;
   for (const node of findAll(`[data-place="${place}"]`)) {
     find('.count', node)?.remove();
     if (number)
       node.append(
-        element('span', { class: 'count warn', title: `${number}${words}` }, String(number),
-          element('span', { class: 'vh' }, words))
+        element('span', { class: 'count warn', title: `${number}${text}` }, String(number),
+          element('span', { class: 'vh' }, text))
       );
   }
 }
@@ -144,7 +144,7 @@ async function signOut(event) {
   location.assign('/sign-in');
 }
 
-// ---- the session ended: sign in over the page, with what was typed kept ----
+// ---- the session ended: sign in over the page; typed text is kept ----
 
 // Loaded while there is a session: when it is used, the service may be another release.
 let signingIn = null;
@@ -153,14 +153,14 @@ async function showSignedOut(error, refresh) {
   session.end();
   const part = await signingIn().catch(leave);
   if (session.secret || find('#signed-out')) return;
-  part.askToSignIn({ name: user.name, words: error ? 'Your session has ended.' : 'You signed out in another tab.',
+  part.askToSignIn({ name: user.name, reason: error ? 'Your session has ended.' : 'You signed out in another tab.',
     done: login => {
       if (login.user.name === user.name) goOn(refresh);
       else location.reload();
     } });
 }
 
-// Another tab has begun a session: this one goes on with it, if it is the same person's.
+// Another tab has begun a session: continue with it if it is the same account's, else reload.
 async function signedInElsewhere(refresh) {
   const found = await call('GET', '/api/auth/session', { background: true }).catch(() => null);
   if (found && found.user.name === user?.name) goOn(refresh);
@@ -175,7 +175,7 @@ function goOn(refresh) {
   refresh();
 }
 
-// This page ends the session itself and begins another: that the old one is refused meanwhile says nothing.
+// Replace the session; refusals of the old one in between are ignored.
 export async function renewSession(end, begin) {
   isRenewing = true;
   try {
@@ -204,7 +204,7 @@ function watchPerson(refresh) {
   window.addEventListener('online', back);
 }
 
-// ---- the banner: the truth may be old, never silently ----
+// ---- the banner: says that the content may be out of date ----
 
 function showBanner(state) {
   clearInterval(bannerTimer);
@@ -221,13 +221,13 @@ function showBanner(state) {
   }
   banner.className = restarts ? 'banner' : 'banner warn';
   const next = element('span', { class: 'push num', 'aria-hidden': 'true' });
-  const words = restarts
+  const text = restarts
     ? 'Workspaces run on; buttons work again in a moment.'
     : 'Workspaces run on without it; buttons work again when it answers.';
   banner.replaceChildren(
     element('span', { class: `state ${restarts ? 'busy' : 'warn'}` },
       restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
-    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${words}`),
+    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${text}`),
     next
   );
   const tick = () => {
@@ -266,6 +266,6 @@ function startMenus() {
   });
 }
 
-// ---- what is shown while the first answer is under way ----
+// ---- the skeleton of a screen, until the first answer ----
 
 export const skeleton = (...widths) => widths.map(width => element('span', { class: `skel w${width}` }));

@@ -1,4 +1,4 @@
-// The line at the foot: what the screen is in `svc`, and what a button would do, before it is pressed.
+// The command line at the foot: the command of the screen, or of the button under the pointer or focus.
 import { closestTo, element, find } from './dom.js';
 
 let line = null, own = '';
@@ -15,7 +15,7 @@ export function startLine() {
   });
 }
 
-// What this screen is: it follows filters and forms.
+// Set the screen's command; it follows filters and forms.
 export function setLine(text) {
   own = text;
   if (line) line.parentElement.dataset.own = own;
@@ -26,7 +26,7 @@ export function copyLine() {
   if (line) copyText(line.textContent);
 }
 
-// Under the pointer the line may grow, and cover what it is the line of: that is no other thing to show.
+// A preview may make the line grow under the pointer: the line itself changes no preview.
 function preview(event) {
   if (event.type === 'mouseover' && line.parentElement.contains(event.target)) return;
   show(closestTo(event, '[data-cmd]')?.dataset.cmd ?? '');
@@ -52,9 +52,9 @@ export async function copyText(text) {
   }
 }
 
-// Short, and never what must be read.
+// Show a short message for 2.5 s; nothing that must be read.
 export function toast(text) {
-  const shown = element('div', { class: 'toast' }, text);
-  find('.toasts').replaceChildren(shown);
-  setTimeout(() => shown.remove(), 2500);
+  const visible = element('div', { class: 'toast' }, text);
+  find('.toasts').replaceChildren(visible);
+  setTimeout(() => visible.remove(), 2500);
 }

@@ -1,8 +1,8 @@
-// A refusal is a next step: the API's message, a button that does its hint, the hint as a command, the code.
+// Notices of refused requests: message, button for the hint's action, the hint as a command, code.
 import { command, element, find, icon } from './dom.js';
 import { onState } from './events.js';
 
-// `what` says what was being done; `act` does the error's action; `retry` asks again, by itself where it may.
+// `what` names the failed action; `act` performs the error's action; `retry` repeats the request.
 export function refused(error, { what = '', act = null, retry = null, dismiss = null, answers = true } = {}) {
   const kind = error.code === 'gpu_unavailable' ? 'warn' : 'danger';
   const { action, hint } = error;
@@ -31,26 +31,26 @@ export function askByPart(load) {
   askingPart = load;
 }
 
-// Do what the button of a refusal says; what ends something is asked about first.
+// Perform the action of a refusal's button, after a confirmation if it ends something.
 export async function ifMeant(action, act) {
   const { isMeant } = await askingPart();
   if (await isMeant(action)) act(action);
 }
 
-// A hint is a command, or a sentence about one.
+// A hint as a command with a copy button, or as a sentence.
 export function hintOf(hint) {
   if (!hint) return [];
   return /^(sudo )?svc /.test(hint) ? [command(hint)] : [element('p', { class: 'muted small' }, hint)];
 }
 
-// A message as a sentence. What it begins with stays as it is where that is a name: of a file, or one that `said` has.
+// A message as a sentence. Its first word is not capitalised where it is a name: of a file, or one in `said`.
 export function sentence(text, said = '') {
-  const [word] = /^[^\s,;]*/.exec(text), isName = !/^[a-z']+$/.test(word) || said.split(/[\s,.:;]/).includes(word);
+  const [label] = /^[^\s,;]*/.exec(text), isName = !/^[a-z']+$/.test(label) || said.split(/[\s,.:;]/).includes(label);
   const first = isName ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
-// Why something could not be read; where it may come, it is asked for again by itself, as long as this is shown.
+// The notice of a failed reading; a retryable one is repeated by itself while the notice is on the page.
 export function unread(error, what, retry) {
   const again = () => {
     clearInterval(timer);
@@ -68,7 +68,7 @@ export function unread(error, what, retry) {
   return notice;
 }
 
-// What a press was answered, in [data-answer]: a notice, or null for none.
+// Show the notice of the last action in [data-answer]; null removes it.
 export function answer(notice) {
   const box = find('[data-answer]');
   if (!box) return;
@@ -80,12 +80,12 @@ export function answer(notice) {
   }
 }
 
-// The service answers again: that it did not is no news any more, and what is shown is read anew.
+// Remove the notice `unreachable` once the service answers.
 onState(({ name }) => {
   if (name === 'live' && find('[data-answer] > [data-code=unreachable]')) answer(null);
 });
 
-// The same for a refusal, which can be put away; `act` does what its own button says.
+// Show a refusal with a Dismiss button; `act` performs its action.
 export const answerRefusal = (error, what, act = null) =>
   answer(refused(error, { what, act, dismiss: () => answer(null) }));
 

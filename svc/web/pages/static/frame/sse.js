@@ -1,13 +1,13 @@
 // Server-sent events, read by fetch: EventSource cannot send the session's header.
 
-// Read an answer to its end; `take` gets {name, data, id, retry} of each event, `heard` is called whenever
+// Read an answer to its end; `take` gets {name, data, id, retry} of each event, `onData` is called whenever
 // anything has come, comments too.
-export async function readEvents(response, { take, heard = () => {} }) {
+export async function readEvents(response, { take, onData = () => {} }) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = '';;) {
     const { value, done } = await reader.read();
     if (done) return;
-    heard();
+    onData();
     const blocks = (rest + value).split('\n\n');
     rest = blocks.pop();
     for (const block of blocks) take(eventOf(block));

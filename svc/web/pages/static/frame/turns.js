@@ -1,6 +1,6 @@
-// When something is read or shown: soon, one at a time, or after a moment.
+// Timing of reads and renderings: debounced, one at a time, or delayed.
 
-// `call`, a moment after the last of several wishes for it.
+// Debounce `call`: once, `ms` after the last request for it.
 export function delayed(call, ms = 100) {
   let timer = null;
   return () => {
@@ -9,19 +9,19 @@ export function delayed(call, ms = 100) {
   };
 }
 
-// `read`, one at a time: calls that come meanwhile are one more reading.
+// Serialise `read`; calls during a run coalesce into one more run.
 export function oneAtATime(read) {
-  let reading = null, isWanted = false;
+  let reading = null, isDue = false;
   return async () => {
     if (reading) {
-      isWanted = true;
+      isDue = true;
       return reading;
     }
     reading = (async () => {
       do {
-        isWanted = false;
+        isDue = false;
         await read();
-      } while (isWanted);
+      } while (isDue);
     })();
     try {
       await reading;
@@ -32,13 +32,13 @@ export function oneAtATime(read) {
   };
 }
 
-// `show`, unless the function that is given back is called before.
+// Call `show` after 150 ms, unless the returned function is called before.
 export function afterAMoment(show) {
   const timer = setTimeout(show, 150);
   return () => clearTimeout(timer);
 }
 
-// The first reading: bones after a moment, then what came or why not. That the session has ended the frame says.
+// The first reading: a skeleton after a moment, then the content or the error. The frame itself shows a 401.
 export async function readFirst(read, { loading, show, fail }) {
   const ready = afterAMoment(loading);
   try {

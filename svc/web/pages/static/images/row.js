@@ -1,31 +1,31 @@
 // One row of the images screen: an image of the store, one that is not there, or what is under way.
 import { bar, element } from '../frame/dom.js';
-import { duration, gibibytes, quoted, sizeWords } from '../frame/words.js';
+import { duration, gibibytes, quoted, formatSize } from '../frame/format.js';
 import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying',
   creating: 'Creating its workspace' };
-export const gib = sizeWords;
+export const gib = formatSize;
 export const nameOfImage = ({ names, image_id: id }) => names[0] ?? id.slice(0, SHORT_ID);
 const isBuilt = ref => ref.startsWith('localhost/svc/');
 export const verbOf = ref => isBuilt(ref) ? 'build' : 'pull';
 
 // The command that removes it: a template's by its template, any other by its name.
-export const removalOf = ({ stored, words }) =>
+export const removalOf = ({ stored, templateNames }) =>
   stored.templates.length
-    ? { line: `svc image delete ${quoted(words[0])} --yes`,
+    ? { line: `svc image delete ${quoted(templateNames[0])} --yes`,
       path: `/api/templates/${encodeURIComponent(stored.templates[0].id)}/image` }
     : { line: `svc image remove ${quoted(nameOfImage(stored))} --yes`,
       path: `/api/images/${encodeURIComponent(stored.image_id)}` };
 
 // `entry`: {id, words: what its templates are called, ref, stored or null, image or null}.
 export function imageRow(entry, context) {
-  const { words, ref, stored } = entry;
+  const { templateNames, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, words.join(', ')
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, templateNames.join(', ')
       || (stored?.left_by_build
         ? 'left by a build'
         : stored?.names.length === 0
@@ -38,7 +38,7 @@ export function imageRow(entry, context) {
     cell('Own layers', 'r', stored ? gib(stored.unique_bytes) : ''),
     cell('Shared', 'r muted', stored?.shared_bytes ? gib(stored.shared_bytes) : ''),
     cell('Frees', 'r is-warn', stored?.reclaimable_bytes ? gib(stored.reclaimable_bytes) : ''),
-    cell(null, 'c-act', element('div', { class: 'row' }, ...deeds(entry, context))));
+    cell(null, 'c-act', element('div', { class: 'row' }, ...actions(entry, context))));
 }
 
 function stateOfImage({ stored, image, isBarred }) {
@@ -49,14 +49,14 @@ function stateOfImage({ stored, image, isBarred }) {
   return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
 }
 
-function deeds(entry, { isAway, busy, press }) {
-  const { stored, image, ref, words } = entry, name = words[0] ?? ref;
+function actions(entry, { isAway, busy, press }) {
+  const { stored, image, ref, templateNames } = entry, name = templateNames[0] ?? ref;
   if (image?.operation || entry.isBarred) return [];
   const isOff = isAway || busy === entry.id;
   if (!stored) {
     const verb = verbOf(ref), label = verb === 'build' ? 'Build' : 'Pull';
     return [
-      rowButton('get', label, name, `svc image ${verb} ${quoted(words[0])} --wait`, { isAway: isOff, kind: '',
+      rowButton('get', label, name, `svc image ${verb} ${quoted(templateNames[0])} --wait`, { isAway: isOff, kind: '',
         press: () => press('get', entry) }),
     ];
   }
@@ -91,12 +91,12 @@ export function operationRow(operation, { isAway, busy, press }) {
 
 function progressOf({ status, phase, progress }) {
   const { current = 0, total, unit, rate, seconds_left: left, text } = progress ?? {};
-  const words = state('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
-  if (!total) return [words, text && element('span', { class: 'muted small ref' }, text)];
+  const texts = state('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
+  if (!total) return [texts, text && element('span', { class: 'muted small ref' }, text)];
   const more = unit === 'bytes'
     ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
       left ? `, about ${duration(left)} left` : ''
     }`
     : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
-  return [words, bar(current / total * 100, 'busy'), element('span', { class: 'muted small num ref' }, more)];
+  return [texts, bar(current / total * 100, 'busy'), element('span', { class: 'muted small num ref' }, more)];
 }

@@ -1,5 +1,4 @@
-// The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs
-// it.
+// The images screen: disk use, running operations, and each image of the user's store with its size and its users.
 import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, replace } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
@@ -7,17 +6,17 @@ import { askToCancel } from '../shared/cancelling.js';
 import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
-import { byName, counted, sizeOfWords } from '../frame/words.js';
-import { deed, showNow, startPage } from '../screen/page.js';
+import { byName, counted, formatSizeOf } from '../frame/format.js';
+import { perform, showNow, startPage } from '../screen/page.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { bonesOf, tableOf } from '../shared/tables.js';
+import { skeletonOf, tableOf } from '../shared/tables.js';
 import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
 const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'],
   ['']];
 const known = { overview: null, images: [], operations: [], barred: new Set() };
-const shown = { order: [], pieces: 1 };
+const visible = { order: [], pieces: 1 };
 let busy = '';
 
 // ---- reading ----
@@ -39,13 +38,13 @@ async function read(options) {
 
 // ---- what the rows are of ----
 
-// A template is called by its name, where that means no other.
-function wordsOf(templates) {
+// A template is named by its name where that is unique, else by its id.
+function namesOf(templates) {
   const isOnly = name => known.images.filter(image => image.template?.name === name).length < 2;
   return templates.map(({ id, name }) => isOnly(name) ? name : id);
 }
 
-// Each image of the store, and each that a template has and the store has not.
+// The images of the store, and those that templates name and the store lacks.
 function entries() {
   const found = new Map();
   const stored = new Set();
@@ -53,32 +52,32 @@ function entries() {
     const ids = new Set(one.templates.map(template => template.id));
     for (const id of ids) stored.add(id);
     const image = known.images.find(other => ids.has(other.template?.id)) ?? null;
-    found.set(one.image_id, { id: one.image_id, words: wordsOf(one.templates), ref: nameOfImage(one), stored: one,
-      image });
+    found.set(one.image_id, { id: one.image_id, templateNames: namesOf(one.templates), ref: nameOfImage(one),
+      stored: one, image });
   }
   for (const image of known.images) {
     if (!image.template || stored.has(image.template.id) || image.status === 'ready') continue;
     const id = `${image.template.id} ${image.ref}`;
-    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image,
+    found.set(id, { id, templateNames: namesOf([image.template]), ref: image.ref, stored: null, image,
       isBarred: known.barred.has(image.template.id) });
   }
   return found;
 }
 
-// What is needed first, the largest before the others; then what is not there; then what nobody needs.
+// Order: in use (largest first), missing, unused.
 function rank({ stored, image }) {
   if (!stored) return image.status === 'failed' ? 1 : 2;
   return stored.unused ? 3 : 0;
 }
 
-// Rows keep the place that they had; what is new comes last.
+// Rows keep their order; new ones are appended.
 function inPlace(found) {
-  const fresh = [...found.values()].filter(entry => !shown.order.includes(entry.id));
+  const fresh = [...found.values()].filter(entry => !visible.order.includes(entry.id));
   fresh.sort((a, b) =>
     rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || byName(a.ref, b.ref)
   );
-  shown.order = [...shown.order.filter(id => found.has(id)), ...fresh.map(entry => entry.id)];
-  return shown.order.map(id => found.get(id));
+  visible.order = [...visible.order.filter(id => found.has(id)), ...fresh.map(entry => entry.id)];
+  return visible.order.map(id => found.get(id));
 }
 
 // ---- showing ----
@@ -116,7 +115,7 @@ function disk() {
     element('header', {}, element('h2', { id: 'disk-h' }, 'Disk'),
       element('span', { class: 'muted small num' }, quota === null
         ? `${gib(total)} of images; ${gib(free)} free`
-        : `${sizeOfWords(total, quota)} that your images may take; ${gib(free)} free`)),
+        : `${formatSizeOf(total, quota)} that your images may take; ${gib(free)} free`)),
     element('div', { class: 'body stack-2' },
       drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' },
         drawn('rect', { x: '0', width: share(needed), height: '100%' }),
@@ -164,7 +163,7 @@ function showImages() {
   const list = inPlace(entries());
   find('[data-list]').hidden = list.length === 0;
   find('[data-none]').hidden = list.length > 0;
-  const piece = pieceOf(list, find('[data-more]'), shown, showImages);
+  const piece = pieceOf(list, find('[data-more]'), visible, showImages);
   showRows(find('[data-list] tbody'),
     piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]),
       build: () => imageRow(entry, context()) })
@@ -172,16 +171,16 @@ function showImages() {
 }
 
 function loading() {
-  const bone = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
+  const skeleton = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
     element('header', {}, element('span', { class: 'skel w3' })),
     element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }),
       element('span', { class: 'skel w3' })));
-  return [bone, bonesOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
+  return [skeleton, skeletonOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
 }
 
 // ---- doing ----
 
-// One deed at a time; `what` says what was not done.
+// One action at a time; `what` is the message of a failure.
 async function doing(id, what, send, done) {
   if (isAway() || busy) return;
   busy = id;
@@ -189,7 +188,7 @@ async function doing(id, what, send, done) {
   const act = action =>
     doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () =>
       `${action.label}: begun`);
-  const came = await deed(null, { what, act }, send);
+  const came = await perform(null, { what, act }, send);
   if (came) { for (const say of [toast, announce]) say(done(came[0])); }
   busy = '';
   showNow();
@@ -212,14 +211,15 @@ async function press(kind, entry) {
 }
 
 async function remove(entry) {
-  const { line, path } = removalOf(entry), { stored } = entry, name = entry.words[0] ?? entry.ref;
-  const words = [
+  const { line, path } = removalOf(entry), { stored } = entry, name = entry.templateNames[0] ?? entry.ref;
+  const text = [
     `${entry.ref}: it frees at least ${gib(stored.unique_bytes)}${
       stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''
     }.`,
     'No workspace needs it; a later use pulls or builds it again.',
   ];
-  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', line, danger: true }))
+  if (!await ask({ title: `Remove the image of ${name}?`, paragraphs: text, action: 'Remove the image', line,
+    danger: true }))
     return;
   await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
 }
@@ -228,7 +228,7 @@ const amount = (images, volumes, image = 'image') =>
   [(images || !volumes) && counted(images, image), volumes && counted(volumes, 'anonymous volume')].filter(Boolean)
     .join(' and ');
 
-// Names what goes, each with what is gained.
+// The images to be removed, each with the bytes that it frees.
 async function prune(spare) {
   const volumes = known.overview.unused_volumes ?? 0;
   const row = item =>
@@ -237,7 +237,7 @@ async function prune(spare) {
   const table = element('div', { class: 'in-dialog' },
     element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))),
     spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
-  const words = [
+  const text = [
     spare.length
     && `No workspace, container or operation needs ${
       spare.length === 1 ? 'this image' : 'these images'
@@ -246,8 +246,8 @@ async function prune(spare) {
     } again.`,
     volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
   ].filter(Boolean);
-  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, words,
-    deed: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
+  const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, paragraphs: text,
+    action: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
   await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'),
@@ -259,7 +259,7 @@ async function prune(spare) {
 
 const WHOLE = ['operation.', 'image.', 'workspace.created', 'workspace.deleted', 'workspace.updated', 'template.'];
 
-// What a pull or a build says of its progress is shown as it is; all else is read anew.
+// Progress of a pull or build is rendered from its event; every other event reads the lists again.
 function wants({ type, subject, data }) {
   const at = known.operations.findIndex(operation => operation.id === subject?.id);
   if (type !== 'operation.progress' || at < 0) return WHOLE.some(start => type.startsWith(start));

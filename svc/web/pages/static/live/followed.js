@@ -18,10 +18,10 @@ export class FollowedStream {
     this.retry = 1;
     this.tries = 0;
     this.reading = this.timer = null;
-    this.heardAt = 0;
-    this.isWanted = false;
+    this.receivedAt = 0;
+    this.isActive = false;
     document.addEventListener('visibilitychange', () => {
-      if (this.isWanted) document.hidden ? this.abort() : this.begin();
+      if (this.isActive) document.hidden ? this.abort() : this.begin();
     });
     window.addEventListener('online', () => this.now());
     onState(({ name }) => {
@@ -37,12 +37,12 @@ export class FollowedStream {
   // From where it was; `anew` from the beginning.
   start({ anew = false } = {}) {
     if (anew) this.lastId = '';
-    this.isWanted = true;
+    this.isActive = true;
     this.begin();
   }
 
   stop() {
-    this.isWanted = false;
+    this.isActive = false;
     this.abort();
     this.set({ name: 'paused' });
   }
@@ -53,9 +53,9 @@ export class FollowedStream {
     this.reading = null;
   }
 
-  // The person is back, or the service: do not wait any longer.
+  // Reconnect now: the user or the service is back.
   now() {
-    if (this.isWanted && !document.hidden
+    if (this.isActive && !document.hidden
       && ['waiting', 'restarting', 'signed-out', 'refused'].includes(this.status.name)) this.begin();
   }
 
@@ -64,9 +64,9 @@ export class FollowedStream {
     if (document.hidden) return;
     const reading = this.reading = new AbortController();
     if (this.status.name !== 'restarting') this.set({ name: 'connecting' });
-    this.heardAt = Date.now();
+    this.receivedAt = Date.now();
     const watch = setInterval(() => {
-      if (Date.now() - this.heardAt > SILENT_MS) reading.abort();
+      if (Date.now() - this.receivedAt > SILENT_MS) reading.abort();
     }, 5000);
     try {
       const response = await send('GET', this.url(), { background: true, signal: reading.signal,
@@ -75,8 +75,8 @@ export class FollowedStream {
       this.set({ name: 'live' });
       await readEvents(response, { take: event => {
         if (reading === this.reading) this.handle(event);
-      }, heard: () => {
-        this.heardAt = Date.now();
+      }, onData: () => {
+        this.receivedAt = Date.now();
       } });
       if (reading === this.reading) this.wait(this.status.name === 'restarting' ? this.retry : undefined);
     } catch (error) {
@@ -99,7 +99,7 @@ export class FollowedStream {
 
   finish(status) {
     this.abort();
-    this.isWanted = false;
+    this.isActive = false;
     this.set(status);
   }
 

@@ -97,16 +97,16 @@ export class LogLines {
   }
 
   begin({ time, isError, isMark }) {
-    const words = element('span', {});
+    const text = element('span', {});
     const at = time ? new Date(time) : null;
     const stamp = at
       && element('time', { datetime: time, title: `${time.slice(0, 23).replace('T', ' ')} UTC` }, clockOf(at));
     const line = { raw: '', text: '',
-      node: element('div', { class: isMark ? 'between' : isError ? 'err' : null }, stamp, words) };
+      node: element('div', { class: isMark ? 'between' : isError ? 'err' : null }, stamp, text) };
     line.write = () => {
       line.text = readable(line.raw);
-      words.textContent = line.text || '\u00a0';
-      this.look(line);
+      text.textContent = line.text || '\u00a0';
+      this.match(line);
     };
     this.lines.push(line);
     let part = this.place.lastElementChild;
@@ -146,13 +146,13 @@ export class LogLines {
     this.search = { text: text.toLowerCase(), hits: [], at: -1 };
     for (const line of this.lines) {
       line.node.classList.remove('hit', 'now');
-      this.look(line);
+      this.match(line);
     }
     if (this.search.hits.length) this.step(-1);
     else this.changed();
   }
 
-  look(line) {
+  match(line) {
     const { text, hits } = this.search;
     const isHit = text !== '' && line.text.toLowerCase().includes(text);
     const was = line.node.classList.contains('hit');

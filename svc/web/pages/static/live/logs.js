@@ -5,7 +5,7 @@ import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
-import { counted, quoted } from '../frame/words.js';
+import { counted, quoted } from '../frame/format.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { LogLines } from './log_lines.js';
@@ -59,10 +59,10 @@ function beginAnew() {
 function showSources() {
   const names = log.record.launchers.map(launcher => launcher.name);
   if (log.launcher && !names.includes(log.launcher)) names.push(log.launcher);
-  const shown = [log.record.name, log.launcher, log.tail, log.hasTimes, ...names].join('\n');
+  const visible = [log.record.name, log.launcher, log.tail, log.hasTimes, ...names].join('\n');
   const place = find('[data-sources]');
-  if (place.dataset.says === shown) return;
-  place.dataset.says = shown;
+  if (place.dataset.says === visible) return;
+  place.dataset.says = visible;
   setAttribute(find('[data-out]'), 'aria-label', `Output of ${log.launcher ?? 'the container'}`);
   setAttribute(find('[data-save]'), 'data-cmd',
     `${commandFor(log.launcher, { follows: false, tail: false })} > ${
@@ -120,9 +120,9 @@ function showStream() {
   const { status } = stream, { name } = status;
   if (!log.record) return;
   if (name === 'ended') log.hadEnded = true;
-  const [kind, ...words] = SAID[name]();
+  const [kind, ...text] = SAID[name]();
   const isPaused = name === 'paused' || name === 'ended';
-  replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', {}, ...words)),
+  replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', {}, ...text)),
     ...name !== 'waiting'
       ? []
       : [

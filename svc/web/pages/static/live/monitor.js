@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { amount, quoted, sizeWords, time } from '../frame/words.js';
+import { amount, quoted, formatSize, time } from '../frame/format.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';
@@ -13,12 +13,12 @@ const BYTES_GIB = 2 ** 30, SAMPLES_MAX = 21_600, GAP_S = 7;
 const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
 
 const tenth = value => amount(Math.round(value * 10) / 10);
-const coreWords = value => value > 0 && value < 0.1 ? value.toFixed(2) : tenth(value);
-const sizeOf = gib => sizeWords(gib * BYTES_GIB);
+const coreText = value => value > 0 && value < 0.1 ? value.toFixed(2) : tenth(value);
+const sizeOf = gib => formatSize(gib * BYTES_GIB);
 const seen = { record: /** @type {Api.Workspace} */ (null), sample: null, window: 120, asTables: !window.uPlot,
   times: [], cpu: [], memory: [], gpus: new Map(), numbers: new Map(), isBuilt: false };
 const charts = {
-  cpu: monitorChart({ title: 'CPU', form: coreWords }),
+  cpu: monitorChart({ title: 'CPU', form: coreText }),
   memory: monitorChart({ title: 'Memory', form: sizeOf }),
   use: monitorChart({ title: 'GPU use', form: value => `${Math.round(value)} %`, hasKeys: true }),
   vram: monitorChart({ title: 'GPU memory', form: sizeOf, hasKeys: true }),
@@ -113,9 +113,9 @@ const STATES = {
 };
 
 function showState() {
-  const { status } = samples, [kind, words] = STATES[status.name]();
+  const { status } = samples, [kind, text] = STATES[status.name]();
   const isOld = !['live', 'connecting'].includes(status.name) && seen.sample;
-  find('[data-stream]').replaceChildren(element('span', { class: `state small ${kind}` }, words),
+  find('[data-stream]').replaceChildren(element('span', { class: `state small ${kind}` }, text),
     ...(isOld ? [element('span', { class: 'muted small' }, 'as of ', time(seen.sample.at, 'clock'))] : []));
   const isOff = ['paused', 'ended'].includes(status.name);
   find('[data-follow]').textContent = isOff ? 'Go on' : 'Pause';

@@ -20,9 +20,9 @@ function colourOf(node, name, property = 'color') {
 }
 
 // "171" for "171 GiB" beside "of 256 GiB".
-function unitOnce(words, beside) {
-  const at = words.lastIndexOf(' ');
-  return at > 0 && beside.endsWith(words.slice(at)) ? words.slice(0, at) : words;
+function unitOnce(text, beside) {
+  const at = text.lastIndexOf(' ');
+  return at > 0 && beside.endsWith(text.slice(at)) ? text.slice(0, at) : text;
 }
 
 // `form(value)` is a value in words. `show` gets {times, lines: [{name, values}], most, from, to, now, unit}.
@@ -35,13 +35,13 @@ export function monitorChart({ title, form, hasKeys = false }) {
   const node = element('figure', { class: 'panel' },
     element('header', {}, element('h2', {}, title), element('div', { class: 'actions' }, big, unit)),
     element('div', { class: 'body stack-2' }, plot, keys, range, table));
-  let drawnChart = null, names = '', colours = {}, shown = null;
+  let drawnChart = null, names = '', colours = {}, visible = null;
 
   if (!window.uPlot) plot.hidden = true;
   else new ResizeObserver(() => drawnChart?.setSize({ width: plot.clientWidth, height: CHART_HEIGHT })).observe(plot);
 
   function show(course, asTable) {
-    shown = course;
+    visible = course;
     const [first, ...rest] = course.lines;
     const last = line => line.values.at(-1);
     const brief = value => unitOnce(form(value), course.unit);
@@ -68,7 +68,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
   }
 
   function showKeys() {
-    const { lines } = shown;
+    const { lines } = visible;
     keys.replaceChildren(
       ...(lines.length < 2
         ? []
@@ -85,7 +85,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
     plot.hidden = asTable;
     if (asTable) return;
     if (isNew || !drawnChart) begin();
-    drawnChart.setData([shown.times, ...shown.lines.map(line => line.values)]);
+    drawnChart.setData([visible.times, ...visible.lines.map(line => line.values)]);
   }
 
   function begin() {
@@ -101,19 +101,19 @@ export function monitorChart({ title, form, hasKeys = false }) {
       legend: { show: false },
       cursor: { show: false },
       padding: [8, 8, 0, 0],
-      scales: { x: { time: false, range: () => [shown.from, shown.to] }, y: { range: () => [0, shown.most()] } },
-      series: [{}, ...shown.lines.map((_, at) => line(at, shown.lines.length))],
+      scales: { x: { time: false, range: () => [visible.from, visible.to] }, y: { range: () => [0, visible.most()] } },
+      series: [{}, ...visible.lines.map((_, at) => line(at, visible.lines.length))],
       axes: [
         { ...axis, size: 24,
           splits: () =>
             (plot.clientWidth < 420 ? [0.15, 0.5, 0.85] : [0.06, 0.35, 0.64, 0.93]).map(part =>
-              shown.from + (shown.to - shown.from) * part
-            ), values: (_, splits) => splits.map(at => shortClock(at, shown.to - shown.from)) },
+              visible.from + (visible.to - visible.from) * part
+            ), values: (_, splits) => splits.map(at => shortClock(at, visible.to - visible.from)) },
         { ...axis, size: 48, grid: { stroke: () => colours.rule, width: 1 },
-          splits: () => [0, shown.most() / 2, shown.most()],
+          splits: () => [0, visible.most() / 2, visible.most()],
           values: (_, splits) => splits.map(value => String(Math.round(value * 10) / 10)) },
       ],
-    }, [shown.times, ...shown.lines.map(({ values }) => values)], plot);
+    }, [visible.times, ...visible.lines.map(({ values }) => values)], plot);
   }
 
   // The colours of this scheme: a canvas knows no style sheet.

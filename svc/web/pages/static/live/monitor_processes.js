@@ -1,9 +1,9 @@
 // The busiest processes of a workspace, by their numbers on the host, and the GPUs that each of them uses.
 import { element, find, findAll } from '../frame/dom.js';
-import { gibibytes } from '../frame/words.js';
+import { gibibytes } from '../frame/format.js';
 
 const MIB = 2 ** 20, GIB = 2 ** 30;
-export const memoryWords = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
+export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
 
 export function processTable() {
   const title = text =>
@@ -43,9 +43,9 @@ function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, 
   const used = gpus.flatMap(gpu =>
     gpu.processes.filter(one => one.pid === pid).map(one => ({ number: gpuNumber(gpu.uuid), bytes: one.used_bytes }))
   );
-  const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryWords(memory),
+  const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryText(memory),
     used.map(one => one.number).join(' '),
-    used.length ? memoryWords(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
+    used.length ? memoryText(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
   const says = texts.join('\n');
   if (old?.dataset.says === says) return old;
   const kinds = ['mono small', 'mono small', 'r', 'r', null, 'r'];

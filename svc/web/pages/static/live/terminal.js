@@ -6,10 +6,10 @@ import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { startWorkspace, workspaceName } from '../workspace/head.js';
 import { TerminalLink } from './terminal_link.js';
-import { statusWords } from './terminal_words.js';
+import { statusText } from './terminal_texts.js';
 import { loadXterm, terminalView } from './terminal_view.js';
 
 const READER = 'svc.terminal.reader';
@@ -21,7 +21,7 @@ const terminal = { record: /** @type {Api.Workspace} */ (null), chosen: null, ma
 
 const pathNow = () => `/api/workspaces/${encodeURIComponent(terminal.record?.id ?? workspaceName)}`;
 const nameNow = () => quoted(terminal.record?.name ?? workspaceName);
-const wanted = () => new URLSearchParams(location.search).get('shell');
+const requested = () => new URLSearchParams(location.search).get('shell');
 const runs = () => terminal.record.status === 'running';
 
 function lineNow() {
@@ -34,9 +34,9 @@ function lineNow() {
 async function readShells() {
   const { items, max } = await call('GET', `${pathNow()}/terminals`, { background: true });
   terminal.max = max;
-  const shown = items.filter(item => item.state === 'running' || item.id === wanted());
-  shown.sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
-  for (const item of shown) if (!shells.some(shell => shell.id === item.id)) add(item);
+  const visible = items.filter(item => item.state === 'running' || item.id === requested());
+  visible.sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
+  for (const item of visible) if (!shells.some(shell => shell.id === item.id)) add(item);
 }
 
 /** @param {Api.Terminal} record */
@@ -151,9 +151,9 @@ async function closeShell(shell) {
   if (isAway()) return;
   const isEnded = shell.link?.status.name === 'ended';
   if (!isEnded) {
-    const words = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
-    if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, words, deed: 'Close it', keep: 'Let it run',
-      line: `svc ws shell ${nameNow()} --close ${shell.id}` })) return;
+    const text = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
+    if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, paragraphs: text, action: 'Close it',
+      keep: 'Let it run', line: `svc ws shell ${nameNow()} --close ${shell.id}` })) return;
     try {
       await call('DELETE', `${pathNow()}/terminals/${encodeURIComponent(shell.id)}`);
     } catch (error) {
@@ -203,14 +203,14 @@ function pressTab(event, shell) {
 
 function showStatus() {
   const shell = terminal.chosen;
-  const words = statusWords(shell, { runs: runs(), again: () => openAnother(), close: () => closeShell(shell),
+  const text = statusText(shell, { runs: runs(), again: () => openAnother(), close: () => closeShell(shell),
     now: () => shell.link.now() });
   find('[data-screens]').toggleAttribute('data-dim',
     Boolean(shell?.link) && !['open', 'connecting', 'behind'].includes(shell.link.status.name));
   const place = find('[data-status]');
-  if (place.dataset.says !== words.key) {
-    place.dataset.says = words.key;
-    place.replaceChildren(...words.content);
+  if (place.dataset.says !== text.key) {
+    place.dataset.says = text.key;
+    place.replaceChildren(...text.content);
   }
   countDownTo(shell?.link?.status.nextAt ?? null);
   const size = shell?.view?.size;
@@ -252,7 +252,7 @@ function showButtons() {
 async function begin() {
   terminal.isBegun = true;
   try {
-    const [, ended] = await Promise.all([loadXterm(), readShells().then(() => wanted())]);
+    const [, ended] = await Promise.all([loadXterm(), readShells().then(() => requested())]);
     const found = shells.find(shell => shell.id === ended) ?? shells[0];
     if (found) choose(found, { focus: document.activeElement === document.body });
     else await openAnother();

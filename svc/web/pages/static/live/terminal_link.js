@@ -142,16 +142,16 @@ export class TerminalLink {
     this.socket = null;
     if (code === ENDED || code === TAKEN) this.end(code === ENDED ? 'exited' : reason);
     else if (BUGS.includes(code))
-      this.set({ name: 'refused', words: `The service did not take what this page sent (${code}).` });
+      this.set({ name: 'refused', message: `The service did not take what this page sent (${code}).` });
     else if (code === RESTARTS) {
       this.set({ name: 'restarting' });
       this.wait(0.5);
     } else if (wasAttached) this.wait();
-    else this.look();
+    else this.check();
   }
 
   // It was not let in, and a browser does not say why: whether it is still there is asked.
-  async look() {
+  async check() {
     try {
       const { items } = await call('GET', `${this.path}/terminals`, { background: true });
       if (items.some(item => item.id === this.id)) this.wait();
@@ -165,7 +165,7 @@ export class TerminalLink {
     if (error.status === 401) this.set({ name: 'signed-out' });
     else if (error.retryable || error.status === undefined) this.wait(error.retryAfter ?? undefined);
     else if (error.status === 404) this.end('gone');
-    else this.set({ name: 'refused', words: error.message });
+    else this.set({ name: 'refused', message: error.message });
   }
 
   wait(seconds = RETRIES_S[Math.min(this.tries, RETRIES_S.length - 1)]) {

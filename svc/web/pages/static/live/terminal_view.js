@@ -35,7 +35,7 @@ export function terminalView({ label, id, tab, readsAloud, typed, leave, fits })
 
   function open() { // once it is in the page and seen: only then it can be measured
     term = new classes.Terminal({ scrollback: SCROLLBACK, lineHeight: 1.2, minimumContrastRatio: 4.5,
-      screenReaderMode: readsAloud, ...look(node) });
+      screenReaderMode: readsAloud, ...kindOfButton(node) });
     term.loadAddon(fit);
     term.open(inner);
     term.textarea.setAttribute('aria-label', `${label}. Control, Shift and Arrow up leave it.`);
@@ -116,7 +116,7 @@ export function terminalView({ label, id, tab, readsAloud, typed, leave, fits })
       term.options.screenReaderMode = on;
     },
     restyle() {
-      Object.assign(term.options, look(node));
+      Object.assign(term.options, kindOfButton(node));
     },
     remove() {
       term.dispose();
@@ -133,7 +133,7 @@ function screenText({ buffer: { active }, rows }) {
 }
 
 // Font and colours as the style sheets have them, in this scheme.
-function look(node) {
+function kindOfButton(node) {
   const style = getComputedStyle(node), token = name => style.getPropertyValue(name).trim();
   const [black, red, green, yellow, blue, magenta, cyan, white, brightBlack] = token('--ansi').split(/\s+/);
   return {

@@ -7,7 +7,7 @@ import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { DEEDS, QUESTIONS } from '../shared/workspace_deeds.js';
+import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
 import { entriesOf, matching } from './entries.js';
 
 const AT_FIRST = { Workspaces: 6, Actions: 6, Templates: 4, Images: 0, Screens: 20 }; // before anything is typed
@@ -109,13 +109,13 @@ function atFirst(group, entries) {
   const isNear = entry =>
     !entry.isLater
     && (entry.path === '/new' || ['terminal', 'start', 'stop', 'keep'].includes(entry.key.split(' ')[0]));
-  const shown = group === 'Actions' ? entries.filter(isNear) : entries;
-  return shown.slice(0, AT_FIRST[group]);
+  const visible = group === 'Actions' ? entries.filter(isNear) : entries;
+  return visible.slice(0, AT_FIRST[group]);
 }
 
 function note(text, groups) {
   const cut = groups.some(({ entries, total }) => text.trim() && total > entries.length);
-  const words = found.length === 0
+  const texts = found.length === 0
     ? reading ? 'Reading what there is…' : `Nothing here is called ${text.trim()}.`
     : failure
     ? `Not all could be read: ${failure.message}`
@@ -123,9 +123,9 @@ function note(text, groups) {
     ? 'There are more; type on.'
     : '';
   const place = find('[data-note]', dialog);
-  place.textContent = words;
-  place.hidden = words === '';
-  find('[role=status]', dialog).textContent = found.length ? `${found.length} found` : words;
+  place.textContent = texts;
+  place.hidden = texts === '';
+  find('[role=status]', dialog).textContent = found.length ? `${found.length} found` : texts;
 }
 
 function groupOf({ group, entries }) {
@@ -134,7 +134,7 @@ function groupOf({ group, entries }) {
 }
 
 function optionOf(entry) {
-  const isNotNow = entry.deed && isAway();
+  const isNotNow = entry.action && isAway();
   const sub = isNotNow ? 'not now: the service does not answer' : entry.sub;
   const keys = entry.keys && hasSingleKeys()
     && element('span', { class: 'push' }, entry.keys.split(' ').map(key => element('kbd', {}, key)));
@@ -193,24 +193,24 @@ function step(event) {
 async function run() {
   const entry = chosen;
   if (!entry) return;
-  if (entry.deed && isAway()) {
+  if (entry.action && isAway()) {
     find('[role=status]', dialog).textContent = 'Not now: the service does not answer.';
     return;
   }
   dialog.close();
   if (entry.path) {
     if (entry.path !== location.pathname + location.search) location.assign(entry.path);
-  } else if (entry.deed) {
+  } else if (entry.action) {
     await act(entry);
   } else {
     entry.run();
   }
 }
 
-async function act({ deed, workspace }) {
+async function act({ action, workspace }) {
   const { id, name } = workspace;
-  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](workspace))) return;
-  const { doing, done, failed, send } = DEEDS[deed];
+  if (QUESTIONS[action] && !await ask(QUESTIONS[action](workspace))) return;
+  const { doing, done, failed, send } = ACTIONS[action];
   announce(`${name}: ${doing}`);
   try {
     await send(`/api/workspaces/${encodeURIComponent(id)}`);

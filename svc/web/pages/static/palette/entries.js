@@ -3,20 +3,20 @@ import { chooseTheme, theme } from '../frame/choices.js';
 import { find, findAll } from '../frame/dom.js';
 import { PLACES } from '../frame/keys.js';
 import { copyLine } from '../frame/line.js';
-import { duration, quoted } from '../frame/words.js';
+import { duration, quoted } from '../frame/format.js';
 import { reason } from '../shared/reasons.js';
-import { COMMANDS, KEEP_HOURS } from '../shared/workspace_deeds.js';
+import { COMMANDS, KEEP_HOURS } from '../shared/workspace_actions.js';
 
 export const GROUPS = ['Workspaces', 'Actions', 'Templates', 'Images', 'Screens'];
 
-// An entry: where it leads (`path`) or what it does (`run`, `deed` of a workspace), and the command that does the same.
+// An entry: where it leads (`path`) or what it does (`run`, `action` of a workspace), and the command of the same.
 export function entriesOf({ workspaces, templates, images }) {
   const runs = workspaces.filter(({ status }) => status === 'running');
   const inOrder = [...runs, ...workspaces.filter(workspace => !runs.includes(workspace))];
   return [
     ...inOrder.map(workspaceEntry),
     fresh,
-    ...inOrder.flatMap(deedsOf),
+    ...inOrder.flatMap(actionsOf),
     ...ofThisBrowser(),
     ...templates.map(template => templateEntry(template, templates)),
     ...templates.flatMap(newFrom),
@@ -30,12 +30,12 @@ const fresh = { key: '/new', group: 'Actions', title: 'New workspace', path: '/n
 
 // Those that have all words; what begins with the first word comes first in its group.
 export function matching(entries, text) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const texts = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = entries.filter(({ group, title, sub = '' }) => {
     const all = `${group} ${title} ${sub}`.toLowerCase();
-    return words.every(word => all.includes(word));
+    return texts.every(text => all.includes(text));
   });
-  const isFirst = ({ title }) => words.length > 0 && title.toLowerCase().startsWith(words[0]);
+  const isFirst = ({ title }) => texts.length > 0 && title.toLowerCase().startsWith(texts[0]);
   return GROUPS.map(group => {
     const entriesHere = found.filter(entry => entry.group === group);
     return { group, entries: [...entriesHere.filter(isFirst), ...entriesHere.filter(entry => !isFirst(entry))] };
@@ -47,28 +47,28 @@ const pathTo = (name, more = '') => `/workspaces/${encodeURIComponent(name)}${mo
 // ---- workspaces ----
 
 function workspaceEntry({ name, status, status_reason: code, exit_code: exit, started_at: at, gpus }) {
-  const words = [status === 'running' && at ? `running ${duration((Date.now() - Date.parse(at)) / 1000)}` : status];
-  if (status === 'running' && gpus.length) words.push(`${gpus.length} ${gpus.length === 1 ? 'GPU' : 'GPUs'}`);
-  if (['stopped', 'failed'].includes(status)) words.push(reason(code, exit));
-  return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: words.filter(Boolean).join(', '),
+  const text = [status === 'running' && at ? `running ${duration((Date.now() - Date.parse(at)) / 1000)}` : status];
+  if (status === 'running' && gpus.length) text.push(`${gpus.length} ${gpus.length === 1 ? 'GPU' : 'GPUs'}`);
+  if (['stopped', 'failed'].includes(status)) text.push(reason(code, exit));
+  return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: text.filter(Boolean).join(', '),
     path: pathTo(name), cmd: `svc ws get ${quoted(name)}` };
 }
 
 /** @param {Api.Workspace} workspace */
-function deedsOf(workspace) {
+function actionsOf(workspace) {
   const { name, status, allowed_actions: allowed, idle } = workspace;
-  const deed = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, deed: kind,
+  const action = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, action: kind,
     workspace, cmd: COMMANDS[kind](name) });
   const link = (kind, title, more, cmd) => ({ key: `${kind} ${name}`, group: 'Actions', title, path: pathTo(name, more),
     cmd });
   return [
     allowed.includes('exec')
     && link('terminal', `Open a terminal in ${name}`, '/terminal', `svc ws shell ${quoted(name)}`),
-    allowed.includes('start') && deed('start', `Start ${name}`),
-    allowed.includes('stop') && deed('stop', `Stop ${name}`, 'asks first'),
-    allowed.includes('restart') && deed('restart', `Restart ${name}`, 'asks first'),
+    allowed.includes('start') && action('start', `Start ${name}`),
+    allowed.includes('stop') && action('stop', `Stop ${name}`, 'asks first'),
+    allowed.includes('restart') && action('restart', `Restart ${name}`, 'asks first'),
     status === 'running' && idle?.since && idle.action !== 'none'
-    && deed('keep', `Keep ${name} for ${KEEP_HOURS} hours`),
+    && action('keep', `Keep ${name} for ${KEEP_HOURS} hours`),
     allowed.includes('logs')
     && link('logs', `Logs of ${name}`, '/logs',
       `svc ws logs ${quoted(name)}${status === 'running' ? ' --follow' : ''}`),

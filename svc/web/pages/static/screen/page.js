@@ -1,4 +1,4 @@
-// What a screen does with what it shows: it is read, shown or refused, and kept true; and what a button of it sends.
+// The life cycle of a screen: read, render or refuse, keep up to date; and the requests of its buttons.
 import { session } from '../frame/api.js';
 import { find, findAll, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
@@ -9,10 +9,10 @@ import { beginFrame } from './begin.js';
 import { isUnderHand } from '../shared/still.js';
 
 const whole = find('#screen');
-const page = { isShown: false };
+const page = { isVisible: false };
 
 // Begin a screen, whose content is in #screen. `read({ background })` reads all that it shows, and `show()` shows it:
-// after each reading, and when the service goes away and comes back. `loading()` gives the bones; `failed` is what
+// after each reading, and when the service goes away and comes back. `loading()` gives the skeleton; `failed` is what
 // could not be done, as a sentence or a function of the error; `wants(event)` says whether an event changes what is
 // shown. Where they are given: `may(session)` shows something else for who may not see it, and is false then;
 // `gone(error)` is what is shown instead of a refusal, or null; `unready()` puts away what stands for what is to come;
@@ -20,13 +20,13 @@ const page = { isShown: false };
 export async function startPage({ may = null, later = () => {}, ...screen }) {
   Object.assign(page, { wants: () => false, gone: () => null, unready: () => {} }, screen);
   onEvent(event => {
-    if (page.isShown && page.wants(event)) refreshSoon();
+    if (page.isVisible && page.wants(event)) refreshSoon();
   });
   onGap(() => {
-    if (page.isShown) refreshSoon();
+    if (page.isVisible) refreshSoon();
   });
   onState(showNow);
-  const frame = beginFrame({ refresh: () => (page.isShown ? refresh() : begin()) });
+  const frame = beginFrame({ refresh: () => (page.isVisible ? refresh() : begin()) });
   if (!session.secret) await frame; // it leaves for the sign-in screen
   if (may && !may(await frame)) return new Promise(() => {});
   await begin();
@@ -39,7 +39,7 @@ export async function startPage({ may = null, later = () => {}, ...screen }) {
 const begin = () =>
   readFirst(() => page.read({ background: false }), {
     loading: () => {
-      if (!page.isShown) whole.replaceChildren(...[page.loading()].flat());
+      if (!page.isVisible) whole.replaceChildren(...[page.loading()].flat());
     },
     show: showRead,
     fail: error => showError(error, begin),
@@ -47,22 +47,22 @@ const begin = () =>
 
 function showRead() {
   isRead();
-  if (!page.isShown) whole.replaceChildren();
-  page.isShown = true;
+  if (!page.isVisible) whole.replaceChildren();
+  page.isVisible = true;
   showNow();
 }
 
-// Whether there is something to work on: it was read, and for who may see it.
-export const isShown = () => page.isShown;
+// True once the content was read and may be seen.
+export const isVisible = () => page.isVisible;
 
-// Show what is known, unless a button is held down: the press would be lost.
+// Render what was read; postponed while a pointer button is down.
 export function showNow() {
-  if (!page.isShown || isUnderHand(whole, showNow)) return;
+  if (!page.isVisible || isUnderHand(whole, showNow)) return;
   page.show();
   for (const button of findAll('[data-deed]')) setAttribute(button, 'aria-disabled', isAway() ? 'true' : null);
 }
 
-// Read anew and show it. That it is not there any more, or not for this person, is shown; else what is there stays.
+// Read again and render. On 403 and 404 show the error; on other failures keep the last content.
 export const refresh = oneAtATime(async () => {
   try {
     await page.read({ background: true });
@@ -76,7 +76,7 @@ export const refresh = oneAtATime(async () => {
 export const refreshSoon = delayed(refresh);
 
 function showError(error, retry) {
-  page.isShown = false;
+  page.isVisible = false;
   page.unready();
   const { failed } = page;
   whole.replaceChildren(page.gone(error) ?? unread(error, typeof failed === 'string' ? failed : failed(error), retry));
@@ -84,7 +84,7 @@ function showError(error, retry) {
 
 // Send what a button does: it is busy meanwhile, and a refusal is answered with its next step, unless `refuse` takes
 // it. Resolves to [what came], or to null where it was refused. `act` does what the refusal's own button says.
-export async function deed(button, { what, done = '', act = null, refuse = null }, request) {
+export async function perform(button, { what, done = '', act = null, refuse = null }, request) {
   if (isAway() || button?.getAttribute('aria-busy') === 'true') return null;
   answer(null);
   if (button) setAttribute(button, 'aria-busy', 'true');

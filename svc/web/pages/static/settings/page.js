@@ -1,16 +1,16 @@
-// What the three pages of the settings share: their bones, the tab, fields and days.
+// What the three pages of the settings share: their skeleton, the tab, fields and days.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { showExpiring, skeleton } from '../frame/frame.js';
 import { startPage } from '../screen/page.js';
 
 let signedIn = null;
 
-// Begin a page as startPage does; `show(session)` gets the session, and `rows` is the number of bones.
+// Begin a page as startPage does; `show(session)` gets the session, and `rows` is the number of rows of the skeleton.
 export function startSettings({ rows = 4, show, ...screen }) {
   return startPage({
     ...screen,
     show: () => show(signedIn),
-    loading: () => bones(rows),
+    loading: () => skeletonNow(rows),
     may: found => {
       setSession(found);
       countOnTab(found.attention.tokens_expiring);
@@ -24,7 +24,7 @@ export function setSession(found) {
   signedIn = { ...signedIn, ...found };
 }
 
-function bones(rows) {
+function skeletonNow(rows) {
   const row = () => element('div', { class: 'row' }, skeleton('3', '2', '3'));
   return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading settings' },
     element('header', {}, skeleton('2')), element('div', { class: 'body stack-4' }, Array.from({ length: rows }, row)));

@@ -2,8 +2,8 @@
 import { call, session } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { renewSession } from '../frame/frame.js';
-import { counted, quoted } from '../frame/words.js';
-import { deed } from '../screen/page.js';
+import { counted, quoted } from '../frame/format.js';
+import { perform } from '../screen/page.js';
 import { field, fieldErrors } from './page.js';
 
 // `renewed` is called with the login that follows.
@@ -37,7 +37,7 @@ export function passwordPanel({ user, renewed }) {
     };
     const begin = () => call('POST', '/api/auth/login', { body: { username: user.name, password: fresh.value } });
     fieldErrors(form, []);
-    tell(null);
+    notify(null);
     const request = () =>
       renewSession(end, async () => {
         const login = await begin();
@@ -48,11 +48,11 @@ export function passwordPanel({ user, renewed }) {
       if (isChanged) leave();
       return isChanged || fieldErrors(form, error.fields);
     };
-    const isDone = await deed(button, { what: 'The password was not changed.', refuse }, request);
+    const isDone = await perform(button, { what: 'The password was not changed.', refuse }, request);
     if (!isDone) return;
     form.reset();
     for (const input of [present, fresh]) input.type = 'password';
-    tell(
+    notify(
       element('div', { class: 'notice ok inset', role: 'status', tabindex: '-1' }, icon('check'),
         element('div', {},
           element('p', { class: 'small' },
@@ -60,7 +60,7 @@ export function passwordPanel({ user, renewed }) {
     );
   }
 
-  function tell(notice) {
+  function notify(notice) {
     const place = find('[data-changed]', form);
     place.replaceChildren(...(notice ? [notice] : []));
     place.hidden = notice === null;

@@ -2,9 +2,9 @@
 import { all, call } from '../frame/api.js';
 import { element, find, findAll } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { counted, time } from '../frame/words.js';
+import { counted, time } from '../frame/format.js';
 import { announce } from '../frame/notices.js';
-import { deed, refresh } from '../screen/page.js';
+import { perform, refresh } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { day, startSettings } from './page.js';
@@ -98,12 +98,12 @@ const isGone = error => error.status === 404;
 /** @param {Api.OwnSession} session */
 async function end(session, label, button) {
   if (button.getAttribute('aria-disabled')) return;
-  if (!await ask({ title: `End ${label}?`, words: [
+  if (!await ask({ title: `End ${label}?`, paragraphs: [
     `The browser at ${session.address} must sign in again. What is typed there stays; workspaces and `
     + `terminals run on.`,
-  ], deed: 'End the session', line: endCommand(session), danger: true })) return;
+  ], action: 'End the session', line: endCommand(session), danger: true })) return;
   const at = others().findIndex(other => other.id === session.id);
-  const isDone = await deed(button, { what: `${label} was not ended.`, refuse: isGone },
+  const isDone = await perform(button, { what: `${label} was not ended.`, refuse: isGone },
     () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
   await refresh();
   if (!isDone) return;
@@ -115,12 +115,12 @@ async function end(session, label, button) {
 async function endAll(button) {
   if (button.getAttribute('aria-disabled')) return;
   const number = others().length;
-  const question = { title: 'End all other sessions?', words: [
+  const question = { title: 'End all other sessions?', paragraphs: [
     `${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`,
-  ], deed: 'End all others', line: button.dataset.cmd, danger: true };
+  ], action: 'End all others', line: button.dataset.cmd, danger: true };
   if (!await ask(question)) return;
   let ended = 0;
-  const isDone = await deed(button, { what: 'They were not ended.' }, async () => {
+  const isDone = await perform(button, { what: 'They were not ended.' }, async () => {
     ({ ended } = await call('DELETE', '/api/auth/sessions'));
   });
   await refresh();

@@ -4,9 +4,9 @@ import { all, call } from '../frame/api.js';
 import { command, element, find, findAll, icon } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { setLine } from '../frame/line.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 import { announce } from '../frame/notices.js';
-import { deed, refresh } from '../screen/page.js';
+import { perform, refresh } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { countOnTab, day, field, fieldError, startSettings } from './page.js';
@@ -54,11 +54,11 @@ function list() {
 }
 
 function rowOf(token) {
-  const { id, name, prefix, scopes, created_at: made, last_used_at: used, last_used_from: from } = token;
+  const { id, name, prefix, scopes, created_at: created, last_used_at: used, last_used_from: from } = token;
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
     cell(null, '',
       element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name),
-        element('span', { class: 'muted small' }, 'made ', day(made),
+        element('span', { class: 'muted small' }, 'made ', day(created),
           scopes?.includes('files') ? ', reaches files' : ''))), cell('Begins with', 'mono small', prefix),
     cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))), cell('Last used', 'muted small', ...(used
       ? [time(used, 'ago'), element('br'),
@@ -100,13 +100,13 @@ function lastUse({ last_used_at: used, last_used_from: from }) {
 async function revoke(token, button) {
   if (button.getAttribute('aria-disabled')) return;
   const { id, name, status } = token;
-  const words = status === 'expired'
+  const text = status === 'expired'
     ? 'It has expired, and is of no use to anybody. This clears it from the list.'
     : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
-  if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, line: revokeCommand(token),
+  if (!await ask({ title: `Revoke ${name}?`, paragraphs: [text], action: `Revoke ${name}`, line: revokeCommand(token),
     danger: true })) return;
   const at = known.tokens.findIndex(other => other.id === id);
-  if (!await deed(button, { what: `${name} was not revoked.`, refuse: isGone },
+  if (!await perform(button, { what: `${name} was not revoked.`, refuse: isGone },
     () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`))) {
     await refresh();
     return;
@@ -149,8 +149,8 @@ function newPanel() {
 }
 
 function createCommand(name, days, files) {
-  const word = name === '' ? ' NAME' : name.startsWith('-') ? `=${quoted(name)}` : ` ${quoted(name)}`;
-  return `svc token create --name${word} --expires ${days || DAYS}${files ? ' --scope files' : ''}`;
+  const text = name === '' ? ' NAME' : name.startsWith('-') ? `=${quoted(name)}` : ` ${quoted(name)}`;
+  return `svc token create --name${text} --expires ${days || DAYS}${files ? ' --scope files' : ''}`;
 }
 
 // While it is typed: the command, and what the service would refuse.

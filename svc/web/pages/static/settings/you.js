@@ -4,10 +4,10 @@ import { chooseSingleKeys, chooseTheme, hasSingleKeys, onChoice, theme } from '.
 import { element, find, findAll } from '../frame/dom.js';
 import { showPerson } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { amount, counted, gibibytes, quoted, time } from '../frame/words.js';
+import { amount, counted, gibibytes, quoted, time } from '../frame/format.js';
 import { gauge } from '../shared/headroom.js';
 import { announce } from '../frame/notices.js';
-import { deed, refreshSoon } from '../screen/page.js';
+import { perform, refreshSoon } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { day, field, fieldErrors, setSession, startSettings } from './page.js';
 import { passwordPanel, showWhatEnds } from './password.js';
@@ -89,7 +89,7 @@ async function saveName(form, name, save) {
         .display_name;
   };
   fieldErrors(form, []);
-  if (!await deed(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) },
+  if (!await perform(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) },
     request)) return;
   delete name.dataset.typed;
   name.value = known.me.display_name;
@@ -130,9 +130,9 @@ function browserPanel() {
   const radio = ([value, title]) =>
     element('label', {}, element('input', { type: 'radio', name: 'theme', value, on: { change: () =>
       chooseTheme(value) } }), title);
-  const check = (attributes, ...words) =>
+  const check = (attributes, ...text) =>
     element('label', { class: 'check' }, element('input', { type: 'checkbox', ...attributes }),
-      element('span', {}, ...words));
+      element('span', {}, ...text));
   const kbd = key => element('kbd', {}, key);
   const box = panel('look-h', 'This browser',
     element('div', { class: 'body stack-4' },

@@ -1,6 +1,6 @@
 // The question before an operation is cancelled.
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 const ENDS = {
   build: 'The build ends, and makes no image.',
@@ -11,6 +11,6 @@ const ENDS = {
 export function askToCancel({ id, kind, subject, template }) {
   const what = { build: 'build', pull: 'pull', setup: 'set-up' }[kind] ?? 'operation',
     name = kind === 'setup' ? subject.name : template?.name ?? subject.name;
-  return ask({ title: `Cancel the ${what} of ${name}?`, words: [ENDS[kind] ?? 'It ends where it is.'],
-    deed: `Cancel the ${what}`, keep: 'Let it run', line: `svc operation cancel ${quoted(id)}` });
+  return ask({ title: `Cancel the ${what} of ${name}?`, paragraphs: [ENDS[kind] ?? 'It ends where it is.'],
+    action: `Cancel the ${what}`, keep: 'Let it run', line: `svc operation cancel ${quoted(id)}` });
 }

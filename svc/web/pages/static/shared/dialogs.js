@@ -26,19 +26,20 @@ function open(title, ...content) {
 }
 
 // What is done on the host: the commands, and why not here.
-export function hostDialog({ title, words, lines, extra = [] }) {
+export function hostDialog({ title, paragraphs, lines, extra = [] }) {
   open(title,
-    element('form', { method: 'dialog' }, ...words.map(text => element('p', {}, text)), ...extra, ...lines.map(command),
+    element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', {}, text)), ...extra,
+      ...lines.map(command),
       element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
 }
 
 // A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
 // Resolves to what `send` gave, or to null. The focus is on the first field, else on the harmless button.
-export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send, danger = false, failed = '' }) {
+export function formDialog({ title, fields, lineOf, action, keep = 'Cancel', send, danger = false, failed = '' }) {
   const code = element('code');
   const line = element('div', { class: 'cmd' }, code);
   const place = element('div', { 'data-refused': true, hidden: true });
-  const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, deed);
+  const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, action);
   const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
     element('div', { class: 'ends' },
       element('button', { class: 'btn', type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } },

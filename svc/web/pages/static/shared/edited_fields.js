@@ -1,6 +1,6 @@
 // The keys of a workspace's record as its forms call them, where the audit says what was edited.
 
-const WORDS = {
+const LABELS = {
   command: 'command',
   display_name: 'title',
   env: 'variables',
@@ -11,5 +11,5 @@ const WORDS = {
 };
 
 // "size, variables"; '' where no key says anything to a person: replace_container is how it was done.
-export const editedWords = keys =>
-  [...new Set((Array.isArray(keys) ? keys : []).map(key => WORDS[key]).filter(Boolean))].join(', ');
+export const editedText = keys =>
+  [...new Set((Array.isArray(keys) ? keys : []).map(key => LABELS[key]).filter(Boolean))].join(', ');

@@ -7,10 +7,10 @@ export function bank(gpus, { compact = false } = {}) {
 }
 
 function slot(gpu) {
-  const { kind, word, who, how } = slotOf(gpu);
+  const { kind, label, who, how } = slotOf(gpu);
   const holders = gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join(', ')).join('; ');
   return element('li', { class: `slot ${kind}`, title: [gpu.uuid, holders].filter(Boolean).join(' · ') },
-    element('div', { class: 'n' }, gpu.index === null ? '–' : String(gpu.index), element('span', {}, word)),
+    element('div', { class: 'n' }, gpu.index === null ? '–' : String(gpu.index), element('span', {}, label)),
     element('b', {}, who), how && element('div', { class: 'on' }, how));
 }
 
@@ -21,23 +21,23 @@ function slotOf({ state: name, mode, holders }) {
   const own = holders.find(holder => holder.mine && !holder.outside);
   const others = holders.filter(holder => holder !== own);
   if (name === 'lost')
-    return { kind: 'lost', word: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
-  if (name === 'unusable') return { kind: 'lost', word: 'unusable', who: 'not for svc', how: '' };
+    return { kind: 'lost', label: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
+  if (name === 'unusable') return { kind: 'lost', label: 'unusable', who: 'not for svc', how: '' };
   if (holders.some(holder => holder.outside)) {
     const outside = holders.find(holder => holder.outside);
-    return { kind: own ? 'outside mine' : 'outside', word: 'in use', who: outside.owner,
+    return { kind: own ? 'outside mine' : 'outside', label: 'in use', who: outside.owner,
       how: own ? `outside svc, with ${nameOf(own)}` : 'outside svc' };
   }
   if (own && mode === 'shared') {
-    return { kind: 'shared mine', word: 'shared', who: nameOf(own), how: others.length
+    return { kind: 'shared mine', label: 'shared', who: nameOf(own), how: others.length
       ? `with ${others.map(holder => holder.owner).join(', ')}`
       : 'nobody else yet' };
   }
-  if (own) return { kind: 'mine', word: 'yours', who: nameOf(own), how: 'exclusive' };
+  if (own) return { kind: 'mine', label: 'yours', who: nameOf(own), how: 'exclusive' };
   if (holders.length)
-    return { kind: 'leased', word: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '),
+    return { kind: 'leased', label: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '),
       how: mode ?? '' };
   return name === 'busy'
-    ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' }
-    : { kind: 'free', word: '', who: 'free', how: '' };
+    ? { kind: 'outside', label: 'in use', who: 'busy', how: 'outside svc' }
+    : { kind: 'free', label: '', who: 'free', how: '' };
 }

@@ -3,7 +3,7 @@
 /** @param {Api.Capacity} capacity */
 export const hasGpus = capacity => capacity.host.gpus > 0;
 
-// `fieldOf` gives the field of a resource; `wanted` is how many GPUs are asked for.
-export function showGpuFields(fieldOf, isWithGpus, wanted) {
-  for (const name of ['gpu_count', 'gpu_mode']) fieldOf(name).hidden = !isWithGpus && !wanted;
+// `fieldOf` gives the field of a resource; `requested` is the number of GPUs.
+export function showGpuFields(fieldOf, isWithGpus, requested) {
+  for (const name of ['gpu_count', 'gpu_mode']) fieldOf(name).hidden = !isWithGpus && !requested;
 }

@@ -2,7 +2,7 @@
 import { bank } from './gpu_bank.js';
 import { bar, element } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
-import { amount, counted, gibibytes } from '../frame/words.js';
+import { amount, counted, gibibytes } from '../frame/format.js';
 
 export function headroom({ quota, used, remaining, host, gpus }) {
   const models = modelsOf(gpus);
@@ -41,30 +41,30 @@ function modelsOf(gpus) {
   return [...counts].map(([model, count]) => `${count} × ${model}`).join(', ');
 }
 
-// `words` stand for those of a limit, where `most` is none.
-export function gauge(label, value, most, form, unit = '', kind = '', words = '') {
-  const text = words || (most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`);
+// `text` stands for a limit, where `most` is none.
+export function gauge(label, value, most, form, unit = '', kind = '', texts = '') {
+  const text = texts || (most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`);
   const isOver = most !== null && value > most;
   return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value,
     'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
-    bar(most ? value / most * 100 : 0, isOver ? words ? 'warn' : 'over' : kind));
+    bar(most ? value / most * 100 : 0, isOver ? texts ? 'warn' : 'over' : kind));
 }
 
-const boneWords = text =>
+const skeletonText = text =>
   element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
 
 // The same, while it is read: as high as it will be.
-export function headroomBones() {
-  const gaugeBones = () =>
+export function headroomSkeleton() {
+  const gaugeSkeleton = () =>
     element('div', { class: 'gauge' },
       element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
   const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
   return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is yours now' },
     element('header', {}, element('h2', {}, 'Yours now'),
-      boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
-      element('div', { class: 'actions' }, boneWords('8 × NVIDIA H100 80GB HBM3'))),
+      skeletonText('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
+      element('div', { class: 'actions' }, skeletonText('8 × NVIDIA H100 80GB HBM3'))),
     element('div', { class: 'headroom' },
       element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
-      element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));
+      element('div', { class: 'gauges' }, gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton())));
 }

@@ -1,17 +1,17 @@
 // Lists that are searched, and long: filters, and pieces.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { counted } from '../frame/words.js';
+import { counted } from '../frame/format.js';
 
 const PIECE = 200; // rows that are built at once
 
 // As much of a long list as is shown, and a button for more.
-export function pieceOf(items, place, shown, again) {
-  const most = shown.pieces * PIECE;
+export function pieceOf(items, place, visible, again) {
+  const most = visible.pieces * PIECE;
   place.hidden = items.length <= most;
   if (!place.firstChild)
     place.append(element('span', { class: 'muted small' }),
       element('button', { class: 'btn sm', type: 'button', 'data-key': 'piece', on: { click: () => {
-        shown.pieces += 1;
+        visible.pieces += 1;
         again();
       } } }));
   place.firstChild.textContent = `${Math.min(most, items.length)} of ${counted(items.length, 'row')}`;
@@ -20,18 +20,18 @@ export function pieceOf(items, place, shown, again) {
 }
 
 // A search field and the filters beside it; `again` shows what is chosen.
-export function filtersOf({ label, placeholder, filters, shown, again }) {
-  const search = element('input', { class: 'input', type: 'search', placeholder, 'aria-label': label, value: shown.text,
+export function filtersOf({ label, placeholder, filters, view, again }) {
+  const search = element('input', { class: 'input', type: 'search', placeholder, 'aria-label': label, value: view.text,
     'data-search': true, 'data-key': 'search', on: { input: event => {
-      shown.text = event.target.value;
-      shown.pieces = 1;
+      view.text = event.target.value;
+      view.pieces = 1;
       again();
     } } });
   const button = ([name, title]) =>
     element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`,
-      'aria-pressed': String(shown.filter === name), on: { click: () => {
-        shown.filter = name;
-        shown.pieces = 1;
+      'aria-pressed': String(view.filter === name), on: { click: () => {
+        view.filter = name;
+        view.pieces = 1;
         again();
       } } }, title, ' ', element('span', { class: 'muted num' }));
   return element('div', { class: 'filters' },
@@ -39,15 +39,15 @@ export function filtersOf({ label, placeholder, filters, shown, again }) {
     element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(filters).map(button)));
 }
 
-export function showFilters(shown, countOf) {
+export function showFilters(visible, countOf) {
   for (const button of findAll('[data-filter]')) {
-    setAttribute(button, 'aria-pressed', String(button.dataset.filter === shown.filter));
+    setAttribute(button, 'aria-pressed', String(button.dataset.filter === visible.filter));
     find('.num', button).textContent = String(countOf(button.dataset.filter));
   }
 }
 
 // Whether one of the parts has the text that is searched for.
 export function saysText(text, parts) {
-  const wanted = text.trim().toLowerCase();
-  return parts.some(part => (part ?? '').toLowerCase().includes(wanted));
+  const requested = text.trim().toLowerCase();
+  return parts.some(part => (part ?? '').toLowerCase().includes(requested));
 }

@@ -1,8 +1,8 @@
-// Whether what the button of a refusal does is meant: loaded when it is pressed.
+// Confirmation of a refusal's action; loaded when its button is pressed.
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
-// What the button of a refusal would end: by the path of its request.
+// Paragraphs and Cancel label by noun and verb of the request's path.
 const OF_ACTIONS = {
   'workspaces stop': [
     'Its programs end, and the GPUs that it has become free. Files stay, and so does what was installed in it.',
@@ -15,11 +15,11 @@ const OF_ACTIONS = {
   ],
 };
 
-// Whether the action of a refusal is to be done: one that ends something is asked about.
+// Resolves to true unless the user declines an action that ends something.
 export async function isMeant({ label, path }) {
   const [, noun, ref, verb] = /^\/api\/(workspaces|templates)\/([^/]+)\/([a-z]+)$/.exec(path) ?? [];
-  const [words, keep] = OF_ACTIONS[`${noun} ${verb}`] ?? [];
-  return !words
-    || ask({ title: `${label}?`, words: [words], deed: label, keep,
+  const [text, keep] = OF_ACTIONS[`${noun} ${verb}`] ?? [];
+  return !text
+    || ask({ title: `${label}?`, paragraphs: [text], action: label, keep,
       line: `svc ${noun === 'workspaces' ? 'ws' : 'template'} ${verb} ${quoted(decodeURIComponent(ref))}` });
 }

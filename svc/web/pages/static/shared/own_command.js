@@ -1,5 +1,5 @@
 // The command of a workspace's own, as the text of a field and as a shell has it.
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 // A command of its own as lines, one for each argument; as a JSON list where an argument is none, or it would be read
 // as one.

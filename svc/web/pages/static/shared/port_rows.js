@@ -8,9 +8,9 @@ const portPart = (label, control, wide = '') =>
   element('label', { class: `field ${wide}`.trim() }, element('span', { class: 'vh' }, label), control);
 const portInput = attributes =>
   element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
-const portSelect = (name, value, words) => {
+const portSelect = (name, value, text) => {
   const node = element('select', { class: 'input', 'data-part': name },
-    Object.entries(words).map(([key, word]) => element('option', { value: key }, word)));
+    Object.entries(text).map(([key, label]) => element('option', { value: key }, label)));
   node.value = value;
   return node;
 };

@@ -1,7 +1,7 @@
 // What a row says of its state, and offers.
 import { element, find, icon } from '../frame/dom.js';
 
-export const state = (kind, word) => element('span', { class: `state ${kind}` }, word);
+export const state = (kind, text) => element('span', { class: `state ${kind}` }, text);
 
 // A button of a row: its label names the row; while the service is away it does nothing, and says so.
 export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet', picture = null }) {

@@ -1,10 +1,10 @@
-// Rows of a table that stand still: they keep their places, and are touched only where they say anything else.
+// Update the rows of a table in place: unchanged rows keep their elements and positions.
 import { find, keyOfFocus, rowsIn, setAttribute } from '../frame/dom.js';
 import { isUnderHand } from './still.js';
 
 const saidBy = new WeakMap(); // row -> what it shows
 
-// Show `rows`, each {id, says, build}: one that says what it said stays the very element that it was.
+// Show `rows`, each {id, says, build}; a row whose `says` is unchanged keeps its element.
 export function showRows(body, rows) {
   if (isUnderHand(body, () => showRows(body, rows))) return;
   const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
@@ -19,7 +19,7 @@ export function showRows(body, rows) {
   arrange(body, next);
 }
 
-// Put these rows in this order, and touch none that is in its place: one that is moved loses the focus.
+// Order the rows; a row in its place is not moved, since moving loses the focus.
 export function arrange(body, rows) {
   rows.forEach((row, at) => {
     if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
@@ -27,7 +27,7 @@ export function arrange(body, rows) {
   while (body.children.length > rows.length) body.lastElementChild.remove();
 }
 
-// A row in the place of another: the focus stays on its control, and its menu open.
+// Replace a row by a new one; focus and an open menu are carried over.
 function takeOver(before, fresh) {
   const hadFocus = before.contains(document.activeElement);
   const key = keyOfFocus(before);

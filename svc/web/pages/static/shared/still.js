@@ -1,4 +1,4 @@
-// Nothing moves under the hand: what says the same stays the very elements it was, and what changes waits for the hand.
+// Keep unchanged elements; postpone rendering while a pointer button is down.
 import { replace } from '../frame/dom.js';
 
 const said = new WeakMap(); // place -> what it says
@@ -20,14 +20,14 @@ function letGo() {
   for (const call of calls) call();
 }
 
-// Whether a button is held down, whose press would be lost: `again` shows the place then, once it is not.
+// True while a pointer button is down: rendering now would lose its click. `again` is called once it is up.
 export function isUnderHand(place, again) {
   owed.delete(place);
   if (isHeld) owed.set(place, again);
   return isHeld;
 }
 
-// Put what `make` gives into a place, if it says anything else than before: `says` is all that it depends on.
+// Replace the content of a place by `make()` if `says`, all that it depends on, has changed.
 export function put(place, says, make) {
   if (isUnderHand(place, () => put(place, says, make))) return;
   const text = JSON.stringify(says);

@@ -16,8 +16,8 @@ export function tableOf(label, heads, { kind = 'mid' } = {}) {
     element('tbody', { role: 'rowgroup' }));
 }
 
-// The same while it is read, its rows as high as they will be: `widths` has the bones of each cell.
-export function bonesOf(label, heads, widths, number = 5) {
+// A skeleton of the table, its rows as high as the real ones: `widths` has the widths in each cell.
+export function skeletonOf(label, heads, widths, number = 5) {
   const row = () =>
     element('tr', { class: 'plain' }, widths.map(cellWidths =>
       element('td', {}, element('div', { class: 'stack-2' }, skeleton(...cellWidths)))

@@ -6,7 +6,7 @@ export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull i
   copying: 'Copying its image', checking: 'Looking for its image' };
 
 // A shape and a word: never colour alone.
-export const stateMark = (kind, word) => element('span', { class: `state ${kind}` }, word);
+export const stateMark = (kind, text) => element('span', { class: `state ${kind}` }, text);
 
 // Whether the idle policy runs: null, or when it began and when it acts.
 export function idleOf({ status, idle }) {

@@ -2,12 +2,12 @@
 import { element, find, icon } from '../frame/dom.js';
 import { signInForm } from './form.js';
 
-// `words` say why; `done(login)` is called once there is a session again.
-export function askToSignIn({ name, words, done }) {
+// `reason` says why; `done(login)` is called once there is a session again.
+export function askToSignIn({ name, reason, done }) {
   const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
     element('div', { class: 'in' }, element('h2', { id: 'signed-out-h' }, 'Sign in again'),
       element('div', { class: 'notice warn inset' }, icon('lock'),
-        element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
+        element('div', {}, element('p', {}, reason, ' What you typed is kept on this page.'))),
       signInForm({ name, done })));
   dialog.addEventListener('cancel', event => event.preventDefault());
   document.body.append(dialog);

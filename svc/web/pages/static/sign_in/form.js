@@ -2,7 +2,7 @@
 import { call, session } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
 import { refused } from '../frame/notices.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 
 // `done` is called with the answer of the login.
 export function signInForm({ name = '', done }) {

@@ -1,6 +1,6 @@
 // A template in words: what it gives, what it brings, what it is made from, and where its image is.
 import { element } from '../frame/dom.js';
-import { amount, counted, duration, gibibytes, quoted, sizeWords, time } from '../frame/words.js';
+import { amount, counted, duration, gibibytes, quoted, formatSize, time } from '../frame/format.js';
 
 // What this person calls a template on a command line, and in an address: its name where that means no other.
 /** @param {Api.Template} template */
@@ -43,7 +43,7 @@ export function brings({ launchers, ports, idle }) {
   return [parts, end].filter(Boolean).join('; ') || 'nothing';
 }
 
-export function madeFrom({ source, cloned_from: origin }, nameOf = id => id) {
+export function originOf({ source, cloned_from: origin }, nameOf = id => id) {
   if (source.type === 'registry') return source.image_ref;
   return [`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`,
     origin && `cloned from ${nameOf(origin)}`].filter(Boolean).join(', ');
@@ -87,7 +87,7 @@ export function imageState(image) {
   const status = image?.status ?? 'missing', verb = image?.ref.startsWith('localhost/svc/') ? 'build' : 'pull';
   if (status === 'ready')
     return element('span', { class: 'state ok' },
-      `in your store${image.size_bytes ? `, ${sizeWords(image.size_bytes)}` : ''}`);
+      `in your store${image.size_bytes ? `, ${formatSize(image.size_bytes)}` : ''}`);
   if (status === 'pulling' || status === 'building' || image?.operation)
     return element('span', { class: 'state busy' }, under(image));
   if (status === 'failed')
@@ -97,14 +97,14 @@ export function imageState(image) {
 }
 
 function under({ status, operation }) {
-  const word = operation?.phase === 'building' || (status === 'building' && !operation)
+  const text = operation?.phase === 'building' || (status === 'building' && !operation)
     ? 'building'
     : operation?.status === 'queued'
     ? 'queued'
     : operation?.phase || 'pulling';
   const { current, total, unit } = operation?.progress ?? {};
   const far = unit === 'bytes' && total ? `${Math.floor(100 * (current ?? 0) / total)} %` : farOf(operation?.progress);
-  return far ? `${word}, ${far}` : word;
+  return far ? `${text}, ${far}` : text;
 }
 
 // How far an operation has come: bytes or steps.

@@ -1,7 +1,7 @@
 // A build or pull with its log: as far as it is, then line by line; the page may be closed meanwhile.
 import { call } from '../frame/api.js';
 import { element, find, findAll, icon } from '../frame/dom.js';
-import { duration, time } from '../frame/words.js';
+import { duration, time } from '../frame/format.js';
 import { farOf } from './about.js';
 import { pressable, putIn } from './page.js';
 
@@ -107,7 +107,7 @@ function stepOf(line) {
 /** @param {Api.Operation} operation */
 function headOf(operation, { title, cancel, step, save }) {
   const { id, kind, status, phase, progress, error, created_at: begun, finished_at: ended } = operation;
-  const [shape, word] = STATES[status], isOpen = status === 'queued' || status === 'running';
+  const [shape, text] = STATES[status], isOpen = status === 'queued' || status === 'running';
   const failedAt = /\bstep \d+ of \d+\b/.exec(error?.message ?? '')?.[0]; // the last figures may be of a step before
   const far = status === 'running'
     ? [phase, farOf(progress) || step].filter(Boolean).join(', ')
@@ -116,7 +116,7 @@ function headOf(operation, { title, cancel, step, save }) {
     : '';
   const took = ended ? `, took ${duration((Date.parse(ended) - Date.parse(begun)) / 1000)}` : '';
   return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`),
-    element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : word),
+    element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : text),
     element('span', { class: 'muted small' }, 'begun ', time(begun, 'ago'), took),
     element('div', { class: 'actions' },
       isOpen && pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${id}`, key: 'cancel-log', run: cancel }),

@@ -7,7 +7,7 @@ import {
   gives,
   imageState,
   isBarred,
-  madeFrom,
+  originOf,
   mayChange,
   needsBuild,
   tagOf,
@@ -20,7 +20,7 @@ const fact = (title, ...content) => [element('dt', {}, title), ...content];
 /** @param {Api.Template} template */
 export function cardOf(template, context) {
   const { reference, image, nameOf } = context;
-  const from = madeFrom(template, nameOf), users = image?.used_by ?? [],
+  const from = originOf(template, nameOf), users = image?.used_by ?? [],
     revision = element('span', { class: 'muted small num' }, `revision ${template.revision}`);
   return element('li', { class: 'card', 'data-id': template.id },
     element('div', { class: 'stack' },

@@ -1,7 +1,7 @@
 // The tab that compares revisions; loaded when it is opened.
 import { element } from '../frame/dom.js';
 import { refused } from '../frame/notices.js';
-import { counted, time } from '../frame/words.js';
+import { counted, time } from '../frame/format.js';
 import { commandsOf } from './about.js';
 import { countsOf, diffTable } from './changes.js';
 

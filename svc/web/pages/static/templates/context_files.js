@@ -2,13 +2,13 @@
 import { call } from '../frame/api.js';
 import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { bytes } from './about.js';
 
-const SHOWN = 200;
+const VISIBLE_MAX = 200;
 
 // `page` has what the page's own module exports.
-export function createFiles(place, { deed, pressable, put, actOf }) {
+export function createFiles(place, { action, pressable, put, actOf }) {
   const state = { template: null, reference: '', files: [], isReadOnly: true, chosen: null };
   const path = element('input', { class: 'input mono', 'aria-label': 'Its path among the files', autocomplete: 'off',
     spellcheck: 'false', maxlength: '255', 'data-key': 'context-path' });
@@ -33,7 +33,8 @@ export function createFiles(place, { deed, pressable, put, actOf }) {
 
   async function send(button) {
     const { chosen } = state;
-    const came = await deed(button, { what: `${path.value} was not saved.`, done: `${path.value}: saved`, act: actOf },
+    const came = await action(button, { what: `${path.value} was not saved.`, done: `${path.value}: saved`,
+      act: actOf },
       () => call('PUT', pathOf(path.value), { body: new Blob([chosen], { type: 'application/octet-stream' }) }));
     if (came) forget();
   }
@@ -46,10 +47,10 @@ export function createFiles(place, { deed, pressable, put, actOf }) {
 
   async function remove(button, name) {
     const is = await ask({ title: `Remove ${name}?`,
-      words: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], deed: 'Remove it',
+      paragraphs: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], action: 'Remove it',
       line: line(`--remove ${quoted(name)}`), danger: true });
     if (is)
-      await deed(button, { what: `${name} was not removed.`, done: `${name}: removed`, act: actOf },
+      await action(button, { what: `${name} was not removed.`, done: `${name}: removed`, act: actOf },
         () => call('DELETE', pathOf(name)));
   }
 
@@ -95,10 +96,10 @@ export function createFiles(place, { deed, pressable, put, actOf }) {
     return [
       element('table', { class: 'table fold dense mid', role: 'table', 'aria-labelledby': 'context-h' },
         element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads)),
-        element('tbody', { role: 'rowgroup' }, state.files.slice(0, SHOWN).map(row))),
-      state.files.length > SHOWN
+        element('tbody', { role: 'rowgroup' }, state.files.slice(0, VISIBLE_MAX).map(row))),
+      state.files.length > VISIBLE_MAX
       && element('p', { class: 'body muted small' },
-        `and ${state.files.length - SHOWN} more: svc template context has them all`),
+        `and ${state.files.length - VISIBLE_MAX} more: svc template context has them all`),
     ];
   }
 

@@ -140,7 +140,7 @@ function plainFields(template) {
   const isImage = template.source.type === 'registry';
   const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false',
     maxlength: '63' });
-  const words = element('input', { class: 'input', value: template.description, autocomplete: 'off',
+  const text = element('input', { class: 'input', value: template.description, autocomplete: 'off',
     maxlength: '1024' });
   const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off',
     spellcheck: 'false' });
@@ -157,10 +157,10 @@ function plainFields(template) {
       after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null }
     : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
   return {
-    value: () => ({ name: name.value.trim(), description: words.value, network: network.value.trim() || null,
+    value: () => ({ name: name.value.trim(), description: text.value, network: network.value.trim() || null,
       idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
     node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }),
-      field('What it is for', 'description', words, { wide: 'w2', optional: true }),
+      field('What it is for', 'description', text, { wide: 'w2', optional: true }),
       isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }),
       field('When idle', 'idle.action', action, { wide: 'w2' }),
       field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' }),

@@ -4,7 +4,7 @@ import { all, call, send } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { counted } from '../frame/words.js';
+import { counted } from '../frame/format.js';
 import { bytes, commandsOf } from './about.js';
 import { createFiles } from './context_files.js';
 
@@ -91,12 +91,12 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     state.theirs = isDirty() ? { text: state.base, title: 'Saved elsewhere meanwhile' } : null;
   }
 
-  function settle() {
+  function finish() {
     state.isPending = false;
   }
 
   function exchange() {
-    settle();
+    finish();
     const mine = text.value;
     set(state.theirs.text);
     state.theirs = { text: mine, title: 'What you had typed' };
@@ -222,13 +222,13 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
           state.theirs.text), element('div', { class: 'row' }, state.isPending
           && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(0), key: 'save-over',
             run: () => {
-              settle();
+              finish();
               save();
             } }),
           element('button', { class: 'btn sm', type: 'button', 'data-key': 'exchange', on: { click: exchange } },
             isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
           element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'close-conflict', on: { click: () => {
-            settle();
+            finish();
             state.theirs = null;
             show();
             text.focus();

@@ -5,7 +5,7 @@ import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
-import { enable, fetchImage } from './deeds.js';
+import { enable, fetchImage } from './actions.js';
 import { startPage } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 
@@ -15,7 +15,7 @@ const GROUPS = [['global', "Everybody's"], ['private', 'Yours']];
 
 const dialogs = () => import('./making.js');
 const known = { templates: /** @type {Api.Template[]} */ ([]), images: new Map() };
-const shown = { filter: 'all', text: '', most: { global: AT_ONCE, private: AT_ONCE } };
+const view = { filter: 'all', text: '', most: { global: AT_ONCE, private: AT_ONCE } };
 
 async function read({ background }) {
   const [templates, images] = await Promise.all([all('/api/templates?sort=name', { background }),
@@ -28,7 +28,7 @@ const nameOf = id => known.templates.find(template => template.id === id)?.name 
 
 /** @param {Api.Template} template */
 function matches(template) {
-  const text = shown.text.trim().toLowerCase();
+  const text = view.text.trim().toLowerCase();
   return [template.name, template.description, template.source.image_ref].some(part =>
     part.toLowerCase().includes(text)
   );
@@ -45,7 +45,7 @@ function show() {
   }
   if (!find('[data-list]', screen))
     screen.replaceChildren(filters(), ...GROUPS.map(groupOf),
-      element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template is like that.'));
+      element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template matches.'));
   showCards();
 }
 
@@ -58,15 +58,15 @@ function emptyGallery() {
 
 function filters() {
   const search = element('input', { class: 'input', type: 'search', placeholder: 'Name, description, image',
-    'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: shown.text,
+    'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: view.text,
     on: { input: event => {
-      shown.text = event.target.value;
+      view.text = event.target.value;
       showCards();
     } } });
   const filter = ([name, title]) =>
     element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false',
       on: { click: () => {
-        shown.filter = name;
+        view.filter = name;
         showCards();
       } } }, title, ' ', element('span', { class: 'muted num' }));
   return element('div', { class: 'filters' },
@@ -85,13 +85,13 @@ function showCards() {
     const group = find(`[data-list=${scope}]`);
     if (!group) continue;
     const found = known.templates.filter(template => template.scope === scope && matches(template));
-    number += shown.filter === 'all' || shown.filter === scope ? found.length : 0;
-    group.hidden = found.length === 0 || (shown.filter !== 'all' && shown.filter !== scope);
-    putIn(find('.cards', group), ...found.slice(0, shown.most[scope]).map(card));
-    const rest = found.length - shown.most[scope];
+    number += view.filter === 'all' || view.filter === scope ? found.length : 0;
+    group.hidden = found.length === 0 || (view.filter !== 'all' && view.filter !== scope);
+    putIn(find('.cards', group), ...found.slice(0, view.most[scope]).map(card));
+    const rest = found.length - view.most[scope];
     putIn(find('[data-rest]', group),
       rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => {
-        shown.most[scope] += 2 * AT_ONCE;
+        view.most[scope] += 2 * AT_ONCE;
         showCards();
       } } }, `Show more of ${found.length}`));
   }
@@ -118,7 +118,7 @@ function showCounts() {
   const found = known.templates.filter(matches);
   for (const button of findAll('[data-filter]')) {
     const { filter } = button.dataset;
-    setAttribute(button, 'aria-pressed', String(shown.filter === filter));
+    setAttribute(button, 'aria-pressed', String(view.filter === filter));
     find('.num', button).textContent = String(
       found.filter(template => filter === 'all' || template.scope === filter).length
     );
@@ -127,21 +127,22 @@ function showCounts() {
 }
 
 function loading() {
-  const bones = () =>
+  const skeletonNow = () =>
     element('li', { class: 'card' }, element('div', { class: 'stack-2' }, skeleton('2')),
       element('div', { class: 'stack-2' }, skeleton('4', '3', '4', '2')),
       element('div', { class: 'foot' }, skeleton('3')));
   return element('div', { class: 'stack-4' },
     element('div', { class: 'filters' }, element('div', { class: 'search' }, element('span', { class: 'skel box' }))),
     element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading templates' },
-      element('div', {}, skeleton('2')), element('ul', { class: 'cards' }, bones(), bones(), bones(), bones())));
+      element('div', {}, skeleton('2')),
+      element('ul', { class: 'cards' }, skeletonNow(), skeletonNow(), skeletonNow(), skeletonNow())));
 }
 
 find('[data-actions]').replaceChildren(
   pressable([icon('upload'), 'Import'], { cmd: 'svc template import FILE --build-later', key: 'import',
     run: async () =>
       (await dialogs()).askForBundle({
-        done: made => location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : '')),
+        done: created => location.assign(addressOf(created.name, created.source.has_dockerfile ? 'dockerfile' : '')),
       }) }),
   pressable([icon('plus'), 'New template'], { kind: 'primary', cmd: 'svc template create --file template.json',
     key: 'new', run: async () => (await dialogs()).askForTemplate() })

@@ -1,7 +1,7 @@
 // Dialogs that make a template: import of a bundle, a new one from an image or a Dockerfile, a clone.
 import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { addressOf, commandsOf } from './about.js';
 import { field, sendIn } from './form.js';
 
@@ -16,7 +16,7 @@ export function askForBundle({ isGlobal = false, done }) {
       : `svc template import ${quoted(name)} --build-later`;
   const input = element('input', { class: 'vh', type: 'file', accept: '.tar', 'aria-label': 'Bundle',
     'data-field': 'bundle' });
-  const shown = command(line('FILE')), place = element('div', { hidden: true }), name = element('span', {});
+  const visible = command(line('FILE')), place = element('div', { hidden: true }), name = element('span', {});
   const go = element('button', { class: 'btn primary', type: 'submit', 'aria-disabled': 'true',
     'data-cmd': line('FILE') }, 'Import');
   let file = null;
@@ -28,7 +28,7 @@ export function askForBundle({ isGlobal = false, done }) {
       isLarge ? ' is over 64 MiB: no bundle is.' : '');
     setAttribute(go, 'aria-disabled', isLarge ? 'true' : null);
     setAttribute(go, 'data-cmd', line(file.name));
-    find('code', shown).textContent = line(file.name);
+    find('code', visible).textContent = line(file.name);
   };
   name.append(element('b', {}, 'Choose a bundle'), ' or drop it here');
   const drop = element('label', { class: 'drop', on: {
@@ -49,7 +49,7 @@ export function askForBundle({ isGlobal = false, done }) {
           + 'can enable it.'
         : ['A .tar that ', element('code', {}, 'svc template export'),
           ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
-      element('div', { class: 'field' }, drop), place, shown, isGlobal
+      element('div', { class: 'field' }, drop), place, visible, isGlobal
       && element('p', { class: 'muted small' },
         'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
       element('div', { class: 'ends' },
@@ -71,12 +71,12 @@ export function askForBundle({ isGlobal = false, done }) {
 export function askForTemplate() {
   const name = element('input', { class: 'input mono', required: true, autocomplete: 'off', spellcheck: 'false',
     maxlength: '63', name: 'name' });
-  const words = element('input', { class: 'input', autocomplete: 'off', maxlength: '1024', name: 'description' });
+  const texts = element('input', { class: 'input', autocomplete: 'off', maxlength: '1024', name: 'description' });
   const image = element('input', { class: 'input mono', autocomplete: 'off', spellcheck: 'false', name: 'image_ref',
     placeholder: 'registry.example/team/image:1' });
   const text = element('textarea', { class: 'input mono', rows: '8', spellcheck: 'false', wrap: 'off',
     name: 'dockerfile', placeholder: 'FROM registry.example/team/image:1' });
-  const place = element('div', { hidden: true }), shown = command('');
+  const place = element('div', { hidden: true }), visible = command('');
   const imageField = field('Image', 'source.image_ref', image, {
     help: 'Each user pulls it once, from a registry that is allowed here.',
   });
@@ -90,7 +90,7 @@ export function askForTemplate() {
         follow() } }), title);
   const go = element('button', { class: 'btn primary', type: 'submit' }, 'Create');
   const isText = () => find('[name=type]:checked', dialog)?.value === 'dockerfile';
-  const body = () => ({ name: name.value.trim(), ...words.value.trim() && { description: words.value.trim() },
+  const body = () => ({ name: name.value.trim(), ...texts.value.trim() && { description: texts.value.trim() },
     source: isText()
       ? { type: 'dockerfile', dockerfile: text.value }
       : { type: 'registry', image_ref: image.value.trim() } });
@@ -104,7 +104,7 @@ export function askForTemplate() {
         )
       } | svc template create --file -`;
     }
-    const start = words.value.trim() ? `echo ${quoted(JSON.stringify({ description: words.value.trim() }))} | ` : '';
+    const start = texts.value.trim() ? `echo ${quoted(JSON.stringify({ description: texts.value.trim() }))} | ` : '';
     return `${start}svc template create --dockerfile Dockerfile --name ${quoted(name.value.trim() || 'NAME')}${
       start ? ' --file -' : ''
     }`;
@@ -114,7 +114,7 @@ export function askForTemplate() {
     textField.hidden = !isText();
     image.required = !isText();
     text.required = isText();
-    find('code', shown).textContent = lineOf();
+    find('code', visible).textContent = lineOf();
     setAttribute(go, 'data-cmd', lineOf());
   };
   const dialog = element('dialog', { 'aria-labelledby': 'new-h', 'data-new': true },
@@ -123,15 +123,15 @@ export function askForTemplate() {
       send();
     }, input: () => follow() } }, element('h2', { id: 'new-h' }, 'New template'),
       field('Name', 'name', name, { help: 'Lower-case letters, digits and -.' }),
-      field('What it is for', 'description', words, { optional: true }),
+      field('What it is for', 'description', texts, { optional: true }),
       element('div', { class: 'seg', role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
-        kind('dockerfile', 'A Dockerfile')), imageField, textField, place, shown,
+        kind('dockerfile', 'A Dockerfile')), imageField, textField, place, visible,
       element('div', { class: 'ends' },
         element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
   const send = () =>
     sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
-      const made = await call('POST', '/api/templates', { body: body() });
-      location.assign(addressOf(made.name, isText() ? 'dockerfile' : ''));
+      const created = await call('POST', '/api/templates', { body: body() });
+      location.assign(addressOf(created.name, isText() ? 'dockerfile' : ''));
     });
   follow();
   showDialog(dialog, name);
@@ -167,10 +167,10 @@ export function askForClone(template, reference) {
         element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
   const send = () =>
     sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
-      const made = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {
+      const created = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {
         body: { name: name.value },
       });
-      location.assign(addressOf(made.name, made.source.has_dockerfile ? 'dockerfile' : ''));
+      location.assign(addressOf(created.name, created.source.has_dockerfile ? 'dockerfile' : ''));
     });
   showDialog(dialog, name);
 }

@@ -1,6 +1,6 @@
 // What a template is: all of its fields in words, and who uses it.
 import { element } from '../frame/dom.js';
-import { amount, counted, gibibytes, quoted, sizeWords, time } from '../frame/words.js';
+import { amount, counted, gibibytes, quoted, formatSize, time } from '../frame/format.js';
 import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
@@ -34,7 +34,7 @@ export function overviewPanel({ template, image, reference, session, origin }, {
 /** @param {Api.Template} template */
 export const fieldRows = template =>
   [...resourceRows(template), ...gpuRows(template), ...insideRows(template),
-    template.network && row('Network', mono(template.network)), row('When idle', idleWords(template.idle))].filter(
+    template.network && row('Network', mono(template.network)), row('When idle', idleText(template.idle))].filter(
       Boolean
     );
 
@@ -51,13 +51,13 @@ export function sourceRows({ source }) {
 }
 
 function resourceRows({ defaults, limits }) {
-  const words = of =>
+  const text = of =>
     [of.cpu_limit && `${amount(of.cpu_limit)} ${of.cpu_limit === 1 ? 'CPU' : 'CPUs'}`,
-      of.memory_bytes && sizeWords(of.memory_bytes), of.gpu_count !== undefined
+      of.memory_bytes && formatSize(of.memory_bytes), of.gpu_count !== undefined
       && (of.gpu_count ? counted(of.gpu_count, of.gpu_mode === 'shared' ? 'shared GPU' : 'GPU') : 'no GPU'),
-      of.shm_bytes && `${sizeWords(of.shm_bytes)} of shared memory`,
+      of.shm_bytes && `${formatSize(of.shm_bytes)} of shared memory`,
       of.pids_limit && counted(of.pids_limit, 'process', 'processes')].filter(Boolean).join(', ');
-  return [row('By default', words(defaults) || 'all of the host'), row('At most', words(limits) || 'up to the quota')];
+  return [row('By default', text(defaults) || 'all of the host'), row('At most', text(limits) || 'up to the quota')];
 }
 
 function gpuRows({ gpu }) {
@@ -76,8 +76,8 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
     [one.title || one.name, ' ', mono(lineOf(one.command)), one.port ? ` on port ${one.port}` : '',
       one.autostart ? ', starts by itself at every start' : '',
       one.env?.length ? [', with ', mono(one.env.map(({ name, value }) => `${name}=${value}`).join(' '))] : '',
-      ...tokenWords(one.token)].flat();
-  const given = defaults.env ?? [];
+      ...tokenText(one.token)].flat();
+  const values = defaults.env ?? [];
   const port =
     one => [mono([one.name, one.container_port].filter(Boolean).join(' ')),
       (one.kind ?? 'http') === 'http' ? '' : ` ${one.kind}${one.user ? ` as ${one.user}` : ''}`,
@@ -86,13 +86,13 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
   return [command && row('Command', mono(lineOf(command))),
     user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
     env.length > 0 && row('Variables', listed(env, variable)),
-    given.length > 0 && row('Variables, changeable', listed(given, variable)),
+    values.length > 0 && row('Variables, changeable', listed(values, variable)),
     launchers.length > 0 && row('Apps', listed(launchers, launcher)),
     ports.length > 0 && row('Ports', listed(ports, port)), mounts.length > 0 && row('Mounts', listed(mounts, mount))]
     .filter(Boolean);
 }
 
-function tokenWords(token) {
+function tokenText(token) {
   if (!token) return [];
   return [', its token is read from ', ...(token.file ? [mono(token.file)] : ['its output']),
     ...(token.pattern ? [' as ', mono(token.pattern)] : []),
@@ -100,7 +100,7 @@ function tokenWords(token) {
 }
 
 /** @param {Api.Idle} idle */
-function idleWords({ action, after_minutes: minutes }) {
+function idleText({ action, after_minutes: minutes }) {
   if (!minutes || action === 'none') return 'no policy';
   return `${action === 'stop' ? 'stopped' : 'noted'} after ${minutes} idle minutes`;
 }

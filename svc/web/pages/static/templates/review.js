@@ -3,11 +3,11 @@ import { all, call } from '../frame/api.js';
 import { command, element, find, icon } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 import { addressOf, commandsOf, imageState, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
-import { cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
+import { cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
 import { refreshSoon, showNow, startPage } from '../screen/page.js';
 import { fieldRows, sourceRows } from './overview.js';
 import { pressable, putIn } from './page.js';
@@ -232,12 +232,13 @@ function rowButton(template) {
 // ---- begin ----
 
 function loading() {
-  const bones = (label, number) =>
+  const skeletonNow = (label, number) =>
     element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
       element('header', {}, skeleton('3')),
       element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
         element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r' }, bones('Loading the review', 12), bones('Loading what was found', 9));
+  return element('div', { class: 'cols side-r' }, skeletonNow('Loading the review', 12),
+    skeletonNow('Loading what was found', 9));
 }
 
 function noPermission({ user }) {
@@ -267,8 +268,8 @@ function showActions() {
   find('[data-actions]').replaceChildren(
     pressable([icon('upload'), 'Import for everybody'], { cmd: 'sudo svc admin template import FILE --global',
       key: 'import', run: async () =>
-        (await import('./making.js')).askForBundle({ isGlobal: true, done: made => {
-          view.id = made.id;
+        (await import('./making.js')).askForBundle({ isGlobal: true, done: created => {
+          view.id = created.id;
           refreshSoon();
         } }) })
   );

@@ -1,6 +1,6 @@
 // What is left until a template can be used, and what was found in it.
 import { element, icon } from '../frame/dom.js';
-import { sizeWords } from '../frame/words.js';
+import { formatSize } from '../frame/format.js';
 import { NOT_ALLOWED, commandsOf, farOf, isBarred, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
@@ -45,10 +45,10 @@ export function stepsPanel(known, act, { isPlain = false, title = 'Until it can 
 }
 
 function stepItem({ kind, title, detail, button, more }, at) {
-  const words = { done: 'done', now: 'under way', bad: 'failed' }[kind];
+  const text = { done: 'done', now: 'under way', bad: 'failed' }[kind];
   return element('li', { class: kind || null },
     element('span', { class: 'pip' }, kind === 'done' ? icon('check') : String(at + 1),
-      words && element('span', { class: 'vh' }, words)),
+      text && element('span', { class: 'vh' }, text)),
     element('div', {}, element('span', {}, title),
       detail && element('span', { class: kind === 'bad' ? 'small is-danger ref' : 'muted small ref' }, detail),
       ...[more ?? []].flat(), button && element('div', { class: 'row' }, button)));
@@ -100,7 +100,7 @@ function fetchStep(known, act, isPlain) {
   if (image?.status === 'ready')
     return { kind: 'done',
       title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store',
-      detail: image.size_bytes ? sizeWords(image.size_bytes) : '' };
+      detail: image.size_bytes ? formatSize(image.size_bytes) : '' };
   const isDisabled = template.status === 'disabled', waits = isDisabled && verb === 'pull';
   const why = template.findings.some(isRefused) ? 'The registry is not allowed here.' : waits ? 'Enable it first.' : '';
   const kind = `sm${
@@ -119,18 +119,18 @@ function fetchStep(known, act, isPlain) {
     : null;
   const failed = image?.status === 'failed' ? image.error || operation?.error?.message || 'it failed' : '';
   if (failed) return { kind: 'bad', title, detail: failed, button: [button, own].filter(Boolean) };
-  const detail = [checkedWords(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(
+  const detail = [checkedText(checked), waits || verb === 'build' ? '' : 'the first set-up does it too'].filter(
     Boolean
   ).join('; ');
   return { kind: checked && !checked.fits ? 'bad' : '', title, detail, button };
 }
 
 // What it would download, said before it begins; its line stands there before the answer, so that no button moves.
-function checkedWords(checked) {
+function checkedText(checked) {
   if (!checked) return checked === null ? '' : 'checking';
   if (!checked.fits) return checked.message ?? 'it does not fit';
   return checked.download_bytes
-    ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free`
+    ? `${formatSize(checked.download_bytes)} to load, ${formatSize(checked.free_bytes)} free`
     : 'nothing to load';
 }
 
@@ -148,9 +148,9 @@ const KINDS = { [NOT_ALLOWED]: ['is-danger', 'close', 'refused'], refused: ['is-
 export function findingsPanel(template, { lineOf, more = () => null }) {
   const { findings } = template;
   const row = finding => {
-    const [kind, picture, word] = KINDS[finding.code] ?? ['is-warn', 'warning', 'warning'];
+    const [kind, picture, text] = KINDS[finding.code] ?? ['is-warn', 'warning', 'warning'];
     return element('div', { class: 'finding' },
-      element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, word)),
+      element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, text)),
       element('div', { class: 'stack' }, element('span', { class: 'ref' }, finding.message),
         element('div', { class: 'row' }, element('span', { class: 'muted tiny mono' }, finding.code),
           finding.line !== null && lineOf(finding), more(finding))));

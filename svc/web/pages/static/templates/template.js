@@ -5,10 +5,10 @@ import { isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf } from './about.js';
 import { createLog } from './build.js';
-import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
+import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
 import { overviewPanel, usersPanel } from './overview.js';
 import { announce, answer } from '../frame/notices.js';
-import { deed, refreshSoon, showNow, startPage } from '../screen/page.js';
+import { perform, refreshSoon, showNow, startPage } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
@@ -19,8 +19,8 @@ const known = { template: /** @type {Api.Template} */ (null), tag: null, image: 
 const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null, changes: null, from: null, to: null,
   isLeaving: false };
 
-const menuDeeds = () => import('./menu_deeds.js');
-const sendDeed = (button, options, request) => deed(button, { act: actOf, ...options }, request);
+const menuActions = () => import('./menu_actions.js');
+const sendAction = (button, options, request) => perform(button, { act: actOf, ...options }, request);
 
 // ---- reading ----
 
@@ -121,7 +121,7 @@ function show() {
   if (template.source.has_dockerfile && !view.editor)
     view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone,
       changed: () => showSteps(), filesPlace: find('[data-files-place]'),
-      page: { actOf, announce, answer, deed, pressable, put: putIn } });
+      page: { actOf, announce, answer, action: perform, pressable, put: putIn } });
   view.editor?.update({ template, dockerfile: known.dockerfile, reference: known.reference, next: nextOf(known) });
   if (!view.form) putIn(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
   find('[data-image]').hidden = template.source.has_dockerfile || known.operation !== null;
@@ -224,7 +224,7 @@ function showHead() {
       && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
       image?.status === 'ready'
         && item('Remove its image', commands.removeImage, 'remove-image',
-          async button => (await menuDeeds()).removeImage(sendDeed, button, template, reference, image.used_by)),
+          async button => (await menuActions()).removeImage(sendAction, button, template, reference, image.used_by)),
       canChange && element('li', {}, element('hr', {})),
       canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
   putIn(find('[data-head]'), crumb(template.name),
@@ -236,7 +236,7 @@ function showHead() {
         href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' },
         icon('plus'), 'New workspace'),
       pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export',
-        run: async button => (await menuDeeds()).exportTemplate(sendDeed, button, template) }), menu));
+        run: async button => (await menuActions()).exportTemplate(sendAction, button, template) }), menu));
 }
 
 async function remove(button, using) {
@@ -351,13 +351,14 @@ window.addEventListener('beforeunload', event => {
 // ---- begin ----
 
 function loading() {
-  const bones = (label, number) =>
+  const skeletonNow = (label, number) =>
     element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
       element('header', {}, skeleton('3')),
       element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
         element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r' }, bones('Loading the template', 12),
-    element('div', { class: 'stack-4' }, bones('Loading its steps', 5), bones('Loading what was found', 4)));
+  return element('div', { class: 'cols side-r' }, skeletonNow('Loading the template', 12),
+    element('div', { class: 'stack-4' }, skeletonNow('Loading its steps', 5),
+      skeletonNow('Loading what was found', 4)));
 }
 
 const crumb = name =>
@@ -365,7 +366,7 @@ const crumb = name =>
     element('span', { class: 'sep', 'aria-hidden': 'true' }, '/'), element('h1', { class: 'name ref' }, name));
 
 // Head and tabs in the room that they will take.
-function bonesOfHead() {
+function skeletonOfHead() {
   putIn(find('[data-head]'), crumb(asked),
     element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'),
     element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
@@ -383,7 +384,7 @@ function bonesOfHead() {
 }
 
 function unready() {
-  for (const bone of findAll('.skel', find('[data-head]'))) bone.remove();
+  for (const skeleton of findAll('.skel', find('[data-head]'))) skeleton.remove();
 }
 
 function gone({ status }) {
@@ -402,7 +403,7 @@ function wants({ type, subject }) {
   return type.startsWith('operation.') || type === 'registries.changed' || type.startsWith('workspace.');
 }
 
-bonesOfHead();
+skeletonOfHead();
 known.session = await startPage({ read, show, loading, gone, unready, failed: 'The template could not be read.',
   wants });
 showNow();

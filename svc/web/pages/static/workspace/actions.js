@@ -4,9 +4,9 @@ import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { lineForSh, lineOfCommand } from '../shared/own_command.js';
-import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../shared/workspace_deeds.js';
+import { COMMANDS, ACTIONS, KEEP_HOURS, QUESTIONS } from '../shared/workspace_actions.js';
 
 const acting = {
   /** @type {Api.Workspace} */
@@ -48,33 +48,33 @@ export function headActions({ hasPrimary }) {
   const { record } = acting;
   const { allowed_actions: allowed, status } = record;
   const buttons = [];
-  if (allowed.includes('restart')) buttons.push(deedButton('restart', 'Restart', { kind: 'quiet' }));
-  if (allowed.includes('stop')) buttons.push(deedButton('stop', 'Stop', { isBusy: status === 'stopping' }));
+  if (allowed.includes('restart')) buttons.push(actionButton('restart', 'Restart', { kind: 'quiet' }));
+  if (allowed.includes('stop')) buttons.push(actionButton('stop', 'Stop', { isBusy: status === 'stopping' }));
   if (allowed.includes('start') || status === 'starting')
     buttons.push(
-      deedButton('start', status === 'failed' ? 'Try again' : 'Start', { kind: hasPrimary ? 'primary' : '',
+      actionButton('start', status === 'failed' ? 'Try again' : 'Start', { kind: hasPrimary ? 'primary' : '',
         isBusy: status === 'starting' })
     );
   return [...buttons, headMenu(record)];
 }
 
 // A button of a deed, anywhere on the page: it asks first where it must, and shows its command in the line.
-export function deedButton(kind, label, { kind: look = '', isBusy = false, key = kind } = {}) {
+export function actionButton(kind, label, { kind: style = '', isBusy = false, key = kind } = {}) {
   const busy = isBusy || acting.doing === kind;
   return element('button', {
-    class: `btn ${look}`,
+    class: `btn ${style}`,
     type: 'button',
     'aria-busy': busy ? 'true' : null,
     'aria-disabled': isAway() || acting.doing ? 'true' : null,
     'data-cmd': COMMANDS[kind](acting.record.name),
     'data-key': key,
     on: { click: () => {
-      if (!busy) doDeed(kind);
+      if (!busy) doAction(kind);
     } },
-  }, !busy && DEED_ICONS[kind] && icon(DEED_ICONS[kind]), label);
+  }, !busy && ACTION_ICONS[kind] && icon(ACTION_ICONS[kind]), label);
 }
 
-const DEED_ICONS = { start: 'start', stop: 'stop' };
+const ACTION_ICONS = { start: 'start', stop: 'stop' };
 
 /** @param {Api.Workspace} record */
 function headMenu(record) {
@@ -88,7 +88,7 @@ function headMenu(record) {
   const items = [];
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
   if (status === 'running' && idle.action !== 'none')
-    items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doDeed('keep')));
+    items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doAction('keep')));
   items.push(
     element('li', {},
       element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) },
@@ -104,36 +104,36 @@ function headMenu(record) {
     );
   if (allowed.includes('delete'))
     items.push(element('li', {}, element('hr')),
-      does('Delete', COMMANDS.delete(name), () => doDeed('delete'), { class: 'danger' }));
+      does('Delete', COMMANDS.delete(name), () => doAction('delete'), { class: 'danger' }));
   return element('details', { class: 'menu' },
     element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
     element('ul', {}, ...items));
 }
 
 const GIB_BYTES = 2 ** 30;
-const bytesWord = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g` : String(bytes);
+const bytesArgument = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g` : String(bytes);
 
 // The command that makes another one of the same size and variables.
 export function anotherCommand({ name, template, resources, env, network, command, restart_on_boot: onBoot }) {
-  const words = ['svc ws setup --template', quoted(template.name), '--name', quoted(`${name}-2`)];
-  if (resources.cpu_limit !== null) words.push('--cpus', String(resources.cpu_limit));
-  if (resources.memory_bytes !== null) words.push('--memory', bytesWord(resources.memory_bytes));
-  if (resources.gpu_count) words.push('--gpu-count', String(resources.gpu_count), '--gpu-mode', resources.gpu_mode);
-  for (const variable of env) words.push('--env', quoted(`${variable.name}=${variable.value}`));
-  if (network) words.push('--network', quoted(network));
-  if (command) words.push('--command', quoted(lineForSh(command) ?? `exec ${lineOfCommand(command)}`));
-  if (onBoot) words.push('--restart-on-boot');
-  return words.join(' ');
+  const text = ['svc ws setup --template', quoted(template.name), '--name', quoted(`${name}-2`)];
+  if (resources.cpu_limit !== null) text.push('--cpus', String(resources.cpu_limit));
+  if (resources.memory_bytes !== null) text.push('--memory', bytesArgument(resources.memory_bytes));
+  if (resources.gpu_count) text.push('--gpu-count', String(resources.gpu_count), '--gpu-mode', resources.gpu_mode);
+  for (const variable of env) text.push('--env', quoted(`${variable.name}=${variable.value}`));
+  if (network) text.push('--network', quoted(network));
+  if (command) text.push('--command', quoted(lineForSh(command) ?? `exec ${lineOfCommand(command)}`));
+  if (onBoot) text.push('--restart-on-boot');
+  return text.join(' ');
 }
 
 // ---- doing ----
 
 // Ask where it must be asked, do it, and show what came of it; resolves to whether it was done.
-export async function doDeed(kind) {
+export async function doAction(kind) {
   const { record } = acting;
   if (isAway() || acting.doing) return false;
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record))) return false;
-  const { done, failed, send } = DEEDS[kind];
+  const { done, failed, send } = ACTIONS[kind];
   answer(null);
   acting.doing = kind;
   acting.redraw();

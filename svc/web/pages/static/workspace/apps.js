@@ -6,7 +6,7 @@ import { ask } from '../frame/asking.js';
 import { hostName, isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 import { stateMark } from '../shared/workspace_states.js';
 import { change } from './actions.js';
 import { clearErrors, showErrors } from '../shared/dialogs.js';
@@ -61,13 +61,13 @@ async function show(record) {
     return;
   }
   const ready = afterAMoment(() => {
-    if (!find('[data-rows]')) find('#screen').replaceChildren(...bones(record));
+    if (!find('[data-rows]')) find('#screen').replaceChildren(...skeletonNow(record));
   });
   await read();
   ready();
 }
 
-function bones({ launchers, ports }) {
+function skeletonNow({ launchers, ports }) {
   const row = () =>
     element('tr', { role: 'row', class: 'plain' }, ['3', '2', '1', '1'].map(width =>
       element('td', { role: 'cell' }, skeleton(width))
@@ -141,15 +141,16 @@ function appCells(item, port, runs) {
 function addressOf(item, port) {
   if (item.port && !port) return [`port ${item.port}, removed`];
   const isUp = item.state === 'started', token = isUp ? tokenOf(page.record, item) : null;
-  const words = !item.port ? 'no port' : isUp && item.connect ? connectOf(item) : `port ${item.port}`;
-  return token ? [element('div', { class: 'stack' }, words, token)] : [words];
+  const text = !item.port ? 'no port' : isUp && item.connect ? connectOf(item) : `port ${item.port}`;
+  return token ? [element('div', { class: 'stack' }, text, token)] : [text];
 }
 
-const LAUNCHER_WORDS = { start: ['Start', 'was not started', 'Started'], stop: ['Stop', 'was not stopped', 'Stopped'] };
+const LAUNCHER_LABELS = { start: ['Start', 'was not started', 'Started'],
+  stop: ['Stop', 'was not stopped', 'Stopped'] };
 
 function launcherButton(kind, item, runs) {
   const { name, title } = item;
-  const [label] = LAUNCHER_WORDS[kind];
+  const [label] = LAUNCHER_LABELS[kind];
   const isBusy = page.busy.get(name) === kind, isOff = !runs || isAway() || page.busy.has(name);
   return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button',
     'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
@@ -227,9 +228,9 @@ setInterval(() => {
 async function launch(kind, { name, title }) {
   if (kind === 'stop'
     && !await ask({ title: `Stop ${title || name}?`,
-      words: ['It ends, and what it has in memory is lost. Its output and files stay.'], deed: `Stop ${title || name}`,
-      keep: 'Let it run', line: stopCommand(name) })) return;
-  const [, failed, done] = LAUNCHER_WORDS[kind];
+      paragraphs: ['It ends, and what it has in memory is lost. Its output and files stay.'],
+      action: `Stop ${title || name}`, keep: 'Let it run', line: stopCommand(name) })) return;
+  const [, failed, done] = LAUNCHER_LABELS[kind];
   page.busy.set(name, kind);
   showAll();
   await change(async path => {
@@ -247,9 +248,9 @@ async function removePort({ name, connections }) {
     : connections
     ? ['Its one connection ends.']
     : [];
-  if (!await ask({ title: `Remove the port ${name}?`,
-    words: [[...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' ')],
-    deed: `Remove ${name}`, line: removeCommand(name) })) return;
+  if (!await ask({ title: `Remove the port ${name}?`, paragraphs: [
+    [...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' '),
+  ], action: `Remove ${name}`, line: removeCommand(name) })) return;
   const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), {
     failed: `The port ${name} was not removed.`,
     done: `The port ${name}: Removed`,

@@ -1,10 +1,10 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
 import { lineOfCommand } from '../shared/own_command.js';
-import { amount, duration, quoted, sizeWords, time } from '../frame/words.js';
+import { amount, duration, quoted, formatSize, time } from '../frame/format.js';
 
-const LIMIT_WORDS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
-const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'],
+const LIMIT_LABELS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
+const IMAGE_LABELS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'],
   pulling: ['busy', 'being pulled'], building: ['busy', 'being built'],
   failed: ['failed', 'its pull or build failed'] };
 
@@ -22,8 +22,8 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Image', ...imageFact(record)],
     ['GPUs', ...gpuFact(record, gpuNumber)],
     ['CPUs', limitFact(record, 'cpu_limit', amount)],
-    ['Memory', limitFact(record, 'memory_bytes', bytes => sizeWords(bytes)),
-      resources.shm_bytes !== null && `, shared memory ${sizeWords(resources.shm_bytes)}`],
+    ['Memory', limitFact(record, 'memory_bytes', bytes => formatSize(bytes)),
+      resources.shm_bytes !== null && `, shared memory ${formatSize(resources.shm_bytes)}`],
     ['Processes', limitFact(record, 'pids_limit', String)],
     ['Files',
       ...mounts.map(({ root, path, read_only: isReadOnly }) =>
@@ -63,10 +63,10 @@ function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
 }
 
 function imageFact({ image, image_status: status }) {
-  const [kind, word] = IMAGE_WORDS[status] ?? ['warn', status];
+  const [kind, text] = IMAGE_LABELS[status] ?? ['warn', status];
   return [element('div', { class: 'mono ref' }, image.ref), image.digest
     && element('div', { class: 'mono muted', title: image.digest },
-      `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`), element('div', { class: `state ${kind}` }, word)];
+      `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`), element('div', { class: `state ${kind}` }, text)];
 }
 
 function gpuFact({ gpus, resources, status }, gpuNumber) {
@@ -91,13 +91,13 @@ function limitFact({ resources, limits_missing: missing }, name, form) {
     : form(value);
 }
 
-export const limitWords = names => names.map(name => LIMIT_WORDS[name] ?? name).join(', ');
+export const limitText = names => names.map(name => LIMIT_LABELS[name] ?? name).join(', ');
 
 function idleFact({ action, after_minutes: minutes, keep_until: until }) {
   if (action === 'none' || minutes === null) return 'nothing is done';
-  const words = action === 'stop'
+  const text = action === 'stop'
     ? `stopped after ${duration(minutes * 60)}`
     : `notice after ${duration(minutes * 60)}; never stopped`;
-  if (!until || new Date(until) < new Date()) return words;
-  return element('span', {}, words, '; kept for ', time(until, 'until'));
+  if (!until || new Date(until) < new Date()) return text;
+  return element('span', {}, text, '; kept for ', time(until, 'until'));
 }

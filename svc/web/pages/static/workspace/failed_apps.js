@@ -1,7 +1,7 @@
 // The apps that have ended in the first moments after a start, with the last lines of each.
 import { element, icon } from '../frame/dom.js';
 import { answer } from '../frame/notices.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 export function failedApps({ name, launchers_failed: failed }) {
   const part = ({ name: launcher, exit_code: code, output }) => [

@@ -9,7 +9,7 @@ import { announce, unread } from '../frame/notices.js';
 import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
 import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 import { MOVING, idleOf, stateMark } from '../shared/workspace_states.js';
 
@@ -35,11 +35,11 @@ const opened = { record: /** @type {Api.Workspace} */ (null), tab: '', show: nul
   resolve: null, titleEnd: '' };
 
 function nameInAddress() {
-  const word = location.pathname.split('/')[2] ?? '';
+  const text = location.pathname.split('/')[2] ?? '';
   try {
-    return decodeURIComponent(word);
+    return decodeURIComponent(text);
   } catch {
-    return word;
+    return text;
   }
 }
 

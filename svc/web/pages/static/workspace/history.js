@@ -1,11 +1,11 @@
 // What happened to a workspace, in sentences: what its owner did, and what others did to it.
 import { element } from '../frame/dom.js';
-import { duration, time } from '../frame/words.js';
+import { duration, time } from '../frame/format.js';
 import { reason } from '../shared/reasons.js';
-import { editedWords } from '../shared/edited_fields.js';
+import { editedText } from '../shared/edited_fields.js';
 
 const THROUGH = { admin: 'svc admin', session: 'browser', socket: 'command line', worker: 'svc' };
-const names = (...words) => words.filter(Boolean).join(', ');
+const names = (...text) => text.filter(Boolean).join(', ');
 const DID = {
   'workspace.create': () => 'created it',
   'workspace.setup': () => 'set it up',
@@ -13,7 +13,7 @@ const DID = {
   'workspace.stop': () => 'stopped it',
   'workspace.restart': () => 'restarted it',
   'workspace.delete': () => 'deleted it',
-  'workspace.edit': ({ keys }) => `edited its ${editedWords(keys) || 'settings'}`,
+  'workspace.edit': ({ keys }) => `edited its ${editedText(keys) || 'settings'}`,
   'workspace.rename': ({ before, name }) => before && name ? `renamed it from ${before} to ${name}` : 'renamed it',
   'workspace.upgrade': ({ before, after }) =>
     before && after ? `upgraded it from revision ${before} to ${after}` : 'upgraded it',
@@ -44,10 +44,10 @@ const IS_NOISE = ['terminal.attach']; // each look at a terminal makes one
 // The rows of actions, newest first: one of its beginning and its end, which has from its beginning how it was asked.
 export function whole(rows) {
   const keyOf = row => `${row.request_id} ${row.action}`;
-  const shown = rows.filter(row => !IS_NOISE.includes(row.action));
-  const begun = new Map(shown.filter(row => row.outcome === 'begun').map(row => [keyOf(row), row]));
-  const ended = new Set(shown.filter(row => row.outcome !== 'begun').map(keyOf));
-  return shown.filter(row => row.outcome !== 'begun' || !ended.has(keyOf(row))).map(row => {
+  const visible = rows.filter(row => !IS_NOISE.includes(row.action));
+  const begun = new Map(visible.filter(row => row.outcome === 'begun').map(row => [keyOf(row), row]));
+  const ended = new Set(visible.filter(row => row.outcome !== 'begun').map(keyOf));
+  return visible.filter(row => row.outcome !== 'begun' || !ended.has(keyOf(row))).map(row => {
     const start = row.outcome === 'begun' || !row.request_id ? null : begun.get(keyOf(row));
     return start ? { ...row, via: start.via, address: start.address, detail: { ...start.detail, ...row.detail } } : row;
   });

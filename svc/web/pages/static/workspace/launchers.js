@@ -2,7 +2,7 @@
 import { command, element, icon, setAttribute } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { copyText } from '../frame/line.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { stateMark } from '../shared/workspace_states.js';
 
 export function launcherState({ state, exit_code: code }) {
@@ -47,7 +47,7 @@ export const connectOf = (
   { connect },
 ) => (connect.includes(' ') ? command(connect) : element('span', { class: 'mono small nw' }, connect));
 
-const tokensShown = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
+const visibleTokens = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
 
 // The token for logging in: it is copied without being shown, and is in the page only while it is shown.
 /** @param {Api.Workspace} record */
@@ -58,14 +58,14 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
     element('button', { class: 'btn link small', type: 'button', 'data-key': `${does}-token-${name}`,
       'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
   const show = button('Show token', 'show', () => {
-    if (!tokensShown.delete(key)) tokensShown.add(key);
+    if (!visibleTokens.delete(key)) visibleTokens.add(key);
     fill();
   });
   const fill = () => {
-    const isShown = tokensShown.has(key);
-    code.textContent = isShown ? token : '';
-    code.hidden = !isShown;
-    show.textContent = isShown ? 'Hide token' : 'Show token';
+    const isVisible = visibleTokens.has(key);
+    code.textContent = isVisible ? token : '';
+    code.hidden = !isVisible;
+    show.textContent = isVisible ? 'Hide token' : 'Show token';
     setAttribute(show, 'aria-label', `${show.textContent} of ${title || name}`);
   };
   fill();

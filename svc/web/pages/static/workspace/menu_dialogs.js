@@ -1,7 +1,7 @@
 // What the menu of a workspace opens: another name, and the move to the newest revision of its template.
 import { call } from '../frame/api.js';
 import { command, element, icon } from '../frame/dom.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 import { field, formDialog } from '../shared/dialogs.js';
 
 // Resolves to the renamed record, null where it was not renamed.
@@ -13,7 +13,7 @@ export function renameDialog(record, { version, path }) {
     title: `Rename ${record.name}`,
     fields: [field('name', 'New name', input, 'a-z, 0-9 and -. What runs in it runs on.')],
     lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`,
-    deed: 'Rename',
+    action: 'Rename',
     failed: 'It was not renamed.',
     send: () => call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }),
   });
@@ -34,7 +34,7 @@ export async function upgradeDialog(record, { version, path, refuse }) {
   return formDialog({
     title: `Upgrade ${record.name} to ${nextOf(plan)}?`,
     fields: [planOf(plan), ends(plan)],
-    deed: `Upgrade to ${nextOf(plan)}`,
+    action: `Upgrade to ${nextOf(plan)}`,
     keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`,
     danger: isReplaced,
     lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`,
@@ -70,15 +70,15 @@ function planOf({ changes }) {
     element('tr', { role: 'row', class: 'plain' },
       element('td', { role: 'cell', class: 'soft' }, name ? `${part} ` : part,
         name && element('span', { class: 'mono' }, name)),
-      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Now' }, wordOf(before)),
-      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Then' }, wordOf(after)));
+      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Now' }, argumentOf(before)),
+      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Then' }, argumentOf(after)));
   const titles = ['What', 'Now', 'Then'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));
   return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What changes' },
     element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles)),
     element('tbody', { role: 'rowgroup' }, changes.map(row)));
 }
 
-function wordOf(value) {
+function argumentOf(value) {
   if (value === null || value === undefined) return '–';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

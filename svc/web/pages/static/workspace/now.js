@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { bar, element, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
-import { sizeOfWords, sizeWords } from '../frame/words.js';
+import { formatSizeOf, formatSize } from '../frame/format.js';
 
 const USE_EVERY_MS = 2000, USE_AWAY_MS = 8000;
 const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };
@@ -51,15 +51,15 @@ function metersOf(sample, gpuName) {
   return [
     meter('CPU', cores, cpus,
       cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
-    meter('Memory', memory, most, most === null ? `${sizeWords(memory)}, no limit` : sizeOfWords(memory, most)),
+    meter('Memory', memory, most, most === null ? `${formatSize(memory)}, no limit` : formatSizeOf(memory, most)),
     ...sample.gpus.map(gpu => gpuMeter(gpu, gpuName)),
   ];
 }
 
 function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percent: percent, model }, gpuName) {
   if (model === null) return meter(gpuName(uuid), 0, 100, 'lost');
-  const words = [percent === null ? null : `${percent} %`, vram === null ? sizeWords(used) : sizeOfWords(used, vram)];
-  return meter(gpuName(uuid), percent ?? 0, 100, words.filter(Boolean).join(', '));
+  const text = [percent === null ? null : `${percent} %`, vram === null ? formatSize(used) : formatSizeOf(used, vram)];
+  return meter(gpuName(uuid), percent ?? 0, 100, text.filter(Boolean).join(', '));
 }
 
 function meter(label, value, most, text) {

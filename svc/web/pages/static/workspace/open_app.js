@@ -4,11 +4,11 @@ import { command, element, icon } from '../frame/dom.js';
 // The way to a launcher's port from this computer: its 127.0.0.1 is the host's. `isPage` says whether a browser opens
 // it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.
 export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
-  const words = title || name;
+  const text = title || name;
   const close = element('button', { class: 'btn', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'open-h' },
     element('div', { class: 'in' },
-      element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${words}` : `Connect to ${words}`),
+      element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${text}` : `Connect to ${text}`),
       element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port}`),
         ' of the host. On this computer, keep this running in a terminal:'), command(ssh),
       element('p', { class: 'soft' },

@@ -5,8 +5,8 @@ import { answer } from '../frame/notices.js';
 import { onEvent } from '../frame/events.js';
 import { isAway, skeleton } from '../frame/frame.js';
 import { oneAtATime } from '../frame/turns.js';
-import { quoted } from '../frame/words.js';
-import { change, doDeed, onRefused, openUpgrade } from './actions.js';
+import { quoted } from '../frame/format.js';
+import { change, doAction, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
 import {
@@ -43,7 +43,7 @@ function build(record) {
     element('span', { class: 'muted small' }, 'every 2 s'));
   find('[data-body]', now).className = 'body';
   find('[data-body]', now).append(
-    element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length))
+    element('div', { class: 'cols half', 'data-meters': true }, ...meterSkeleton(record.gpus.length))
   );
   const happened = element('a', { class: 'small', href: `/activity?workspace=${encodeURIComponent(record.id)}`,
     'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
@@ -110,11 +110,11 @@ async function followNow(path) {
 }
 
 // The same, until the first answer: as high as it will be.
-function meterBones(gpus) {
-  const bones = () =>
+function meterSkeleton(gpus) {
+  const skeletonNow = () =>
     element('div', { class: 'gauge' },
       element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
-  return Array.from({ length: 2 + gpus }, bones);
+  return Array.from({ length: 2 + gpus }, skeletonNow);
 }
 
 function showApps() {
@@ -167,7 +167,7 @@ function showOutput() {
       ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
   put(find('[data-all]'), [href, cmd],
     () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
-  const words = output === null
+  const text = output === null
     ? ''
     : error
     ? `It could not be read: ${error}.`
@@ -176,8 +176,8 @@ function showOutput() {
     : '';
   put(bodyOf('last'), [output, record.status], () => [
     element('div', { class: `log last${record.status === 'running' ? '' : ' long'}` },
-      element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: words ? 'muted' : null },
-        words || lines.join('\n'))),
+      element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: text ? 'muted' : null },
+        text || lines.join('\n'))),
   ]);
   const place = find('pre', bodyOf('last'));
   place.scrollTop = place.scrollHeight;
@@ -258,7 +258,7 @@ const tools = {
     const { name } = overview.record;
     if (await change((path, version) => call('PATCH', path, { body: patch, ifMatch: version }), {
       failed: `${name} was not changed.`,
-    })) await doDeed('start');
+    })) await doAction('start');
   },
   pull: () =>
     change(

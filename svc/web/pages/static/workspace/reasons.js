@@ -1,16 +1,16 @@
 // Why a workspace is as it is, above all else, with the remedy as a button.
 import { bar, command, element, icon } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
+import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
 import { PHASES, idleOf } from '../shared/workspace_states.js';
-import { deedButton } from './actions.js';
-import { limitWords } from './facts.js';
+import { actionButton } from './actions.js';
+import { limitText } from './facts.js';
 
 const KEPT = 'Files under /work and what was installed in it are as they were.';
 const GIB_SIZE = 2 ** 30;
 
-export function noticeOf(kind, title, words, { buttons = [], cmd = '', code = '' } = {}) {
+export function noticeOf(kind, title, text, { buttons = [], cmd = '', code = '' } = {}) {
   return element('div', { class: `notice ${kind}` }, icon(kind ? 'warning' : 'info'),
-    element('div', {}, element('p', {}, element('b', {}, title), ' ', ...words),
+    element('div', {}, element('p', {}, element('b', {}, title), ' ', ...text),
       buttons.length > 0 && element('div', { class: 'row' }, ...buttons), cmd && command(cmd),
       code && element('span', { class: 'code' }, code)));
 }
@@ -58,15 +58,15 @@ function whileRunning(record) {
     health === 'gpu_lost'
     && noticeOf('danger', 'It has lost its GPU.', [
       'The driver does not answer for it any more; a restart gives it another one, if one is free.',
-    ], { buttons: [deedButton('restart', 'Restart it', { kind: 'sm', key: 'remedy' })], code: 'gpu_lost' }),
+    ], { buttons: [actionButton('restart', 'Restart it', { kind: 'sm', key: 'remedy' })], code: 'gpu_lost' }),
     idle?.action === 'stop'
     && noticeOf('warn', 'It is idle.', ['Quiet for ', time(idle.since, 'age'), '; stopped in ',
       time(idle.ends, 'until'), ' unless something happens in it.'], {
-      buttons: [deedButton('keep', 'Keep it for 12 h', { kind: 'sm', key: 'remedy' })],
+      buttons: [actionButton('keep', 'Keep it for 12 h', { kind: 'sm', key: 'remedy' })],
     }),
     missing.length > 0
     && noticeOf('warn', 'This host does not apply all its limits:', [
-      `${limitWords(missing)}. It may use more than is written here.`,
+      `${limitText(missing)}. It may use more than is written here.`,
     ]),
   ].filter(Boolean);
 }
@@ -78,11 +78,11 @@ function logsLink({ name }) {
     'data-cmd': `svc ws logs ${quoted(name)} --tail 200`, 'data-key': 'output' }, 'Its last output');
 }
 
-const startButton = (label, kind = 'sm') => deedButton('start', label, { kind, key: 'remedy' });
+const startButton = (label, kind = 'sm') => actionButton('start', label, { kind, key: 'remedy' });
 
 const WHY = {
   oom_killed: (record, tools) =>
-    noticeOf('danger', 'Killed by its memory limit.', [`${memoryWords(record)}${exitWords(record)}`, ...when(record),
+    noticeOf('danger', 'Killed by its memory limit.', [`${memoryText(record)}${exitText(record)}`, ...when(record),
       KEPT], moreMemory(record, tools)),
   container_exited: record =>
     record.exit_code
@@ -96,7 +96,7 @@ const WHY = {
         code: 'container_exited',
       }),
   idle_policy: record =>
-    noticeOf('', 'Stopped: idle.', [idleWords(record), ...when(record), KEPT], {
+    noticeOf('', 'Stopped: idle.', [idleText(record), ...when(record), KEPT], {
       buttons: [startButton('Start it again')],
       code: 'idle_policy',
     }),
@@ -145,12 +145,12 @@ function when(record, before = '') {
   return [before, time(at, 'ago'), '. '];
 }
 
-const exitWords = ({ exit_code: code }) => code === null ? '' : `exit code ${code}, `;
-const memoryWords = ({ resources }) =>
+const exitText = ({ exit_code: code }) => code === null ? '' : `exit code ${code}, `;
+const memoryText = ({ resources }) =>
   resources.memory_bytes === null
     ? 'The host had no more for it; '
     : `It had ${gibibytes(resources.memory_bytes)} GiB and wanted more; `;
-const idleWords = ({ idle }) =>
+const idleText = ({ idle }) =>
   idle.after_minutes === null ? '' : `It had been quiet for ${duration(idle.after_minutes * 60)}; `;
 
 // The next power of two above it, in GiB.
@@ -197,8 +197,8 @@ function notStarted(record) {
   const { last_error: failure, status_reason: code } = record;
   if (!failure) return null;
   const text = failure.message.charAt(0).toUpperCase() + failure.message.slice(1);
-  const words = [/[.!?]$/.test(text) ? text : `${text}.`, ' '];
-  return noticeOf(failure.code === 'gpu_unavailable' ? 'warn' : 'danger', 'It was not started.', [...words,
+  const texts = [/[.!?]$/.test(text) ? text : `${text}.`, ' '];
+  return noticeOf(failure.code === 'gpu_unavailable' ? 'warn' : 'danger', 'It was not started.', [...texts,
     time(failure.at, 'ago'), '.'], {
     buttons: WHY[code] && !SAID_BETTER.includes(code) ? [] : [startButton('Try again'), logsLink(record)],
     code: failure.code,

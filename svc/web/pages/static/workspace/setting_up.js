@@ -5,7 +5,7 @@ import { bar, element, find, icon, replace, setAttribute } from '../frame/dom.js
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { duration, gibibytes, quoted } from '../frame/words.js';
+import { duration, gibibytes, quoted } from '../frame/format.js';
 import { PHASES } from '../shared/workspace_states.js';
 
 /** @type {Api.Operation} */
@@ -13,8 +13,8 @@ let operation = null;
 let place = null;
 
 // What is shown instead of a workspace that is not there.
-export function absent(title, words) {
-  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words),
+export function absent(title, text) {
+  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, text),
     element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'),
       'Your workspaces'));
 }

@@ -4,13 +4,13 @@ import { element, find, icon, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
-import { duration, quoted } from '../frame/words.js';
+import { duration, quoted } from '../frame/format.js';
 import { clearErrors, field, showErrors } from '../shared/dialogs.js';
-import { change, deedButton, isDoing, openUpgrade } from './actions.js';
+import { change, actionButton, isDoing, openUpgrade } from './actions.js';
 import { refreshWorkspace, startWorkspace, versionOf, workspacePath } from './head.js';
 import { fieldsOf, fillForm, readForm } from './settings_form.js';
 import { hasGpus, showGpuFields } from '../shared/gpu_fields.js';
-import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
+import { FIELD_LABELS, patchOf, textsOf, describe } from './sizes.js';
 import { put } from '../shared/still.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
@@ -108,9 +108,9 @@ function showState() {
   find('[data-key=save]').className = isOpen ? 'btn primary' : 'btn';
 }
 
-function info(title, words, ...buttons) {
+function info(title, text, ...buttons) {
   return element('div', { class: 'notice' }, icon('info'),
-    element('div', {}, element('p', {}, element('b', {}, title), ' ', words),
+    element('div', {}, element('p', {}, element('b', {}, title), ' ', text),
       buttons.length > 0 && element('div', { class: 'row' }, ...buttons)));
 }
 
@@ -118,7 +118,7 @@ function whyClosed({ status, allowed_actions: allowed }) {
   if (status === 'running' && allowed.includes('stop'))
     return info('It runs.',
       'Its name changes at any time; size, variables and the rest while it is stopped. What was installed in '
-        + 'it stays either way.', deedButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
+        + 'it stays either way.', actionButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
   return info('It is on its way.', 'Its name changes at any time; all else once it is stopped.');
 }
 
@@ -128,8 +128,8 @@ function conflict() {
   const mine = readForm(editForm());
   const row = name =>
     element('li', {},
-      `${FIELD_WORDS[name]}: it was ${wordsOf(name, base)}, now it is ${wordsOf(name, texts)}; you typed ${
-        wordsOf(name, mine)
+      `${FIELD_LABELS[name]}: it was ${describe(name, base)}, now it is ${describe(name, texts)}; you typed ${
+        describe(name, mine)
       }`);
   return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'),
     element('div', {},
@@ -168,13 +168,13 @@ function takeTheirs() {
 
 function rules({ idle, template, name, command, newer_image: isNewerImage }) {
   const newer = template.newer_revision ? `revision ${template.newer_revision}` : isNewerImage && 'the newer image';
-  const words = idle.action === 'none' || idle.after_minutes === null
+  const text = idle.action === 'none' || idle.after_minutes === null
     ? 'Nothing is done when it is idle.'
     : idle.action === 'stop'
     ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.`
     : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
   return [element('h2', {}, 'By its template'),
-    element('p', { class: 'soft' }, words, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
+    element('p', { class: 'soft' }, text, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
       element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
         'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
     ...(newer
@@ -189,7 +189,7 @@ function rules({ idle, template, name, command, newer_image: isNewerImage }) {
 
 function ending({ allowed_actions: allowed, status }) {
   const isOff = !allowed.includes('delete');
-  const button = deedButton('delete', `Delete ${edited.record.name}`, { kind: 'danger ref' });
+  const button = actionButton('delete', `Delete ${edited.record.name}`, { kind: 'danger ref' });
   if (isOff) {
     for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']])
       setAttribute(button, key, value);

@@ -67,7 +67,7 @@ function valueOf(name, text) {
 }
 
 // A field in words, for what has changed elsewhere.
-export function wordsOf(name, texts) {
+export function describe(name, texts) {
   const value = texts[name], key = name.replace('resources.', '');
   if (name === 'env') return JSON.parse(value).map(variable => variable.name).join(', ') || 'none';
   if (name === 'command') return value ? value.replaceAll('\n', ' ') : "the template's";
@@ -77,7 +77,7 @@ export function wordsOf(name, texts) {
     : `${value}${SIZES[key]?.unit && value !== NO_LIMIT ? ` ${SIZES[key].unit}` : ''}`;
 }
 
-export const FIELD_WORDS = {
+export const FIELD_LABELS = {
   display_name: 'Title',
   restart_on_boot: 'Started after a reboot',
   env: 'Variables',

@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, replace } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
-import { quoted, time } from '../frame/words.js';
+import { quoted, time } from '../frame/format.js';
 import { bank } from '../shared/gpu_bank.js';
 
 const TRY_MS = 30_000; // besides: at once when the host's capacity changes
@@ -31,10 +31,10 @@ function waitButton(record) {
 function wait(record) {
   waiting.record = record;
   waiting.timer = setInterval(tryStart, TRY_MS);
-  tell(new Date());
+  notify(new Date());
 }
 
-function tell(at) {
+function notify(at) {
   replace(find('[data-wait]', waiting.notice), element('span', { class: 'state busy', role: 'status' }, 'Trying'), ' ',
     element('span', { class: 'muted small' }, 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
     element('button', { class: 'btn sm', type: 'button', 'data-key': 'wait', on: { click: () => {
@@ -62,7 +62,7 @@ async function tryStart() {
     waiting.done(true);
   } catch (error) {
     if (error.code === 'gpu_unavailable' || error.retryable) {
-      tell(new Date());
+      notify(new Date());
       return;
     }
     stopWaiting();

@@ -1,6 +1,6 @@
 // One row of the workspaces screen.
 import { bar, element, icon } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
+import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
 import { reason } from '../shared/reasons.js';
 import { spelledOut } from '../shared/unseen.js';
 import { cell } from '../shared/tables.js';
@@ -60,10 +60,10 @@ function stateOf(workspace, { doing, act, isAway }) {
     'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null,
     'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep',
     on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
-  const words = idle.action === 'stop'
+  const text = idle.action === 'stop'
     ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))
     : stateMark('warn', 'Idle');
-  return [words, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
+  return [text, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
 }
 
 const small = (...content) => element('span', { class: 'muted small' }, ...content);
@@ -71,11 +71,11 @@ const small = (...content) => element('span', { class: 'muted small' }, ...conte
 /** @param {Api.Workspace} workspace */
 function why(workspace) {
   const { status, status_reason: code, exit_code: exit, last_error: failure } = workspace;
-  const words = reason(code, exit) || (status === 'failed' ? failure?.message ?? '' : '');
+  const text = reason(code, exit) || (status === 'failed' ? failure?.message ?? '' : '');
   const at = workspace.stopped_at ?? workspace.status_since;
   const kind = code === 'oom_killed' || (code === 'container_exited' && exit) ? 'small is-danger' : 'muted small';
-  const since = status === 'stopped' && !workspace.started_at && !words ? 'never started' : time(at, 'ago');
-  return element('span', { class: kind, title: code ?? null }, words && `${words}, `, since);
+  const since = status === 'stopped' && !workspace.started_at && !text ? 'never started' : time(at, 'ago');
+  return element('span', { class: kind, title: code ?? null }, text && `${text}, `, since);
 }
 
 // ---- GPUs, size, apps ----
@@ -149,10 +149,10 @@ function buttonsOf(workspace, context) {
         'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal')
     );
   if (allowed.includes('stop') && status === 'running')
-    buttons.push(deedButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
+    buttons.push(actionButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
   if (allowed.includes('start') || status === 'starting')
     buttons.push(
-      deedButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace,
+      actionButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace,
         context)
     );
   return buttons;
@@ -161,7 +161,7 @@ function buttonsOf(workspace, context) {
 const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
 
 /** @param {Api.Workspace} workspace */
-function deedButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
+function actionButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
     class: `btn sm ${quiet}`,

@@ -4,13 +4,13 @@ import { command, element, find, icon, replace, setAttribute } from '../frame/do
 import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { isAway, skeleton } from '../frame/frame.js';
-import { DEEDS, QUESTIONS } from '../shared/workspace_deeds.js';
-import { headroom, headroomBones } from '../shared/headroom.js';
+import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
+import { headroom, headroomSkeleton } from '../shared/headroom.js';
 import { setLine, toast } from '../frame/line.js';
-import { byName, quoted } from '../frame/words.js';
+import { byName, quoted } from '../frame/format.js';
 import { filtersOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { deed, showNow, startPage } from '../screen/page.js';
+import { perform, showNow, startPage } from '../screen/page.js';
 import { needsYou, rowOf } from './row.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };
@@ -25,7 +25,7 @@ const TESTS = {
 const known = { workspaces: /** @type {Map<string, Api.Workspace>} */ (new Map()),
   live: /** @type {Map<string, Api.LiveUse>} */ (new Map()),
   setups: /** @type {Map<string, Api.Operation>} */ (new Map()), capacity: /** @type {Api.Capacity} */ (null) };
-const shown = { ids: [], filter: 'all', text: '', descending: false };
+const view = { ids: [], filter: 'all', text: '', descending: false };
 const busy = new Map(); // workspace id -> what a button is doing
 
 // ---- reading ----
@@ -97,7 +97,7 @@ function unready() {
 
 function loading() {
   setAttribute(place, 'aria-busy', 'true');
-  find('[data-room]').replaceChildren(headroomBones());
+  find('[data-room]').replaceChildren(headroomSkeleton());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () =>
     element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
@@ -115,7 +115,7 @@ function head() {
   const titles = [['Name', 'w-name'], ['State', 'w-state'], ['GPUs'], ['Size'], ['Apps']];
   const cell = ([title, kind]) =>
     element('th', { role: 'columnheader', scope: 'col', class: kind,
-      'aria-sort': title === 'Name' ? shown.descending ? 'descending' : 'ascending' : null },
+      'aria-sort': title === 'Name' ? view.descending ? 'descending' : 'ascending' : null },
       title === 'Name' ? element('button', { type: 'button', 'data-key': 'sort', on: { click: sort } }, title) : title);
   return element('thead', { role: 'rowgroup' },
     element('tr', { role: 'row' }, titles.map(cell),
@@ -123,7 +123,7 @@ function head() {
 }
 
 const filters = () =>
-  filtersOf({ label: 'Search workspaces', placeholder: 'Name or template', filters: FILTERS, shown, again: () => {
+  filtersOf({ label: 'Search workspaces', placeholder: 'Name or template', filters: FILTERS, view, again: () => {
     choose();
     showList();
   } });
@@ -135,11 +135,11 @@ function list() {
     element('div', { class: 'panel' },
       element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(),
         element('tbody', { role: 'rowgroup' })),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of your workspaces is like that.')));
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No workspace matches.')));
 }
 
 function sort() {
-  shown.descending = !shown.descending;
+  view.descending = !view.descending;
   choose();
   replace(find('table thead'), ...head().childNodes);
   showList();
@@ -147,27 +147,27 @@ function sort() {
 
 // Choose the rows: when the person filters, searches or sorts, and never otherwise.
 function choose() {
-  const matches = ({ name, display_name: title, template }) => saysText(shown.text, [name, title, template.name]);
+  const matches = ({ name, display_name: title, template }) => saysText(view.text, [name, title, template.name]);
   const chosen = [...known.workspaces.values()].filter(workspace =>
-    TESTS[shown.filter](workspace) && matches(workspace)
+    TESTS[view.filter](workspace) && matches(workspace)
   );
-  chosen.sort((a, b) => byName(a.name, b.name) * (shown.descending ? -1 : 1));
-  shown.ids = chosen.map(workspace => workspace.id);
-  shown.known = new Set(known.workspaces.keys());
+  chosen.sort((a, b) => byName(a.name, b.name) * (view.descending ? -1 : 1));
+  view.ids = chosen.map(workspace => workspace.id);
+  view.known = new Set(known.workspaces.keys());
 }
 
 // Rows stay; what is gone goes, and what is new comes at the end.
 function keepPlaces() {
-  const fresh = [...known.workspaces.keys()].filter(id => !shown.known.has(id));
-  shown.ids = [...shown.ids.filter(id => known.workspaces.has(id)), ...fresh];
-  shown.known = new Set(known.workspaces.keys());
+  const fresh = [...known.workspaces.keys()].filter(id => !view.known.has(id));
+  view.ids = [...view.ids.filter(id => known.workspaces.has(id)), ...fresh];
+  view.known = new Set(known.workspaces.keys());
 }
 
 function showList() {
   const body = find('[data-list] tbody');
   if (!body) return;
   const gpus = known.capacity.gpus.map(gpu => gpu.index);
-  const rows = shown.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => {
+  const rows = view.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => {
     const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act,
       isAway: isAway() };
     return { id: workspace.id,
@@ -175,9 +175,9 @@ function showList() {
       build: () => rowOf({ workspace }, context) };
   });
   const names = new Set([...known.workspaces.values()].map(workspace => workspace.name));
-  const isWanted = operation =>
-    !names.has(operation.subject.name) && saysText(shown.text, [operation.subject.name, operation.template?.name]);
-  const setups = shown.filter === 'all' ? [...known.setups.values()].filter(isWanted) : [];
+  const isListed = operation =>
+    !names.has(operation.subject.name) && saysText(view.text, [operation.subject.name, operation.template?.name]);
+  const setups = view.filter === 'all' ? [...known.setups.values()].filter(isListed) : [];
   const next = [...rows,
     ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]),
       build: () => rowOf({ setup }, { act, isAway: isAway() }) })
@@ -191,7 +191,7 @@ function showList() {
 
 function showCounts() {
   const items = [...known.workspaces.values()];
-  showFilters(shown, name => items.filter(TESTS[name]).length);
+  showFilters(view, name => items.filter(TESTS[name]).length);
   const running = items.filter(workspace => workspace.status === 'running').length;
   find('.lede').textContent = items.length === 0
     ? ''
@@ -205,7 +205,7 @@ function showCounts() {
 const STATUSES = { running: 'running,starting,stopping', stopped: 'stopped,failed,creating' };
 
 function lineOf() {
-  const status = STATUSES[shown.filter], text = shown.text.trim();
+  const status = STATUSES[view.filter], text = view.text.trim();
   const query = [status && `status=${status}`, text && `q=${encodeURIComponent(text)}`].filter(Boolean).join('&');
   return query ? `svc api GET ${quoted(`/api/workspaces?${query}`)}` : 'svc ws list';
 }
@@ -219,10 +219,10 @@ async function act(kind, workspace) {
     return;
   }
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](workspace))) return;
-  const { doing, done, failed, send } = DEEDS[kind], { id, name } = workspace, at = shown.ids.indexOf(workspace.id);
+  const { doing, done, failed, send } = ACTIONS[kind], { id, name } = workspace, at = view.ids.indexOf(workspace.id);
   busy.set(id, doing);
   showList();
-  await deed(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) },
+  await perform(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) },
     async () => {
       const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
       if (record) known.workspaces.set(id, record);
@@ -237,7 +237,7 @@ async function act(kind, workspace) {
 // The focus to the row that is in the place of one that is gone, or to what makes a new one.
 function focusRow(at) {
   if (document.activeElement !== document.body && document.activeElement) return;
-  (find(`[data-id="${CSS.escape(shown.ids[Math.min(at, shown.ids.length - 1)] ?? '')}"]`) ?? find('a[href="/new"]'))
+  (find(`[data-id="${CSS.escape(view.ids[Math.min(at, view.ids.length - 1)] ?? '')}"]`) ?? find('a[href="/new"]'))
     ?.focus();
 }
 
@@ -246,14 +246,14 @@ function focusRow(at) {
 async function cancel(operation) {
   const { id, subject } = operation;
   if (!await askToCancel(operation)) return;
-  const isDone = await deed(null, { what: `The set-up of ${subject.name} was not cancelled.` },
+  const isDone = await perform(null, { what: `The set-up of ${subject.name} was not cancelled.` },
     () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
   if (isDone) toast('Cancelled');
 }
 
 // The button of a refusal: what its hint says.
 const actThen = (action, name) =>
-  deed(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next =>
+  perform(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next =>
     actThen(next, name) }, () => call(action.method, action.path, { body: action.body }));
 
 // ---- live ----

@@ -1,10 +1,10 @@
 // What can be done with a workspace as it is, and what is asked before: the list and a workspace's own pages.
 import { call } from '../frame/api.js';
-import { quoted } from '../frame/words.js';
+import { quoted } from '../frame/format.js';
 
 export const KEEP_HOURS = 12;
 
-export const DEEDS = {
+export const ACTIONS = {
   start: { doing: 'Starting', done: 'Started', failed: 'was not started',
     send: path => call('POST', `${path}/start`, { body: {} }) },
   stop: { doing: 'Stopping', done: 'Stopped', failed: 'was not stopped',
@@ -26,16 +26,16 @@ export const COMMANDS = {
 };
 
 export const QUESTIONS = {
-  stop: ({ name, gpus }) => ({ title: `Stop ${name}?`, words: [
+  stop: ({ name, gpus }) => ({ title: `Stop ${name}?`, paragraphs: [
     `Its programs end${
       gpus.length ? `, and its ${gpus.length === 1 ? 'GPU becomes' : 'GPUs become'} free` : ''
     }. Files stay, and so does what was installed in it.`,
-  ], deed: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
+  ], action: `Stop ${name}`, keep: 'Let it run', line: COMMANDS.stop(name) }),
   restart: ({ name, gpus }) => ({ title: `Restart ${name}?`,
-    words: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], deed: `Restart ${name}`,
+    paragraphs: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], action: `Restart ${name}`,
     keep: 'Let it run', line: COMMANDS.restart(name) }),
   delete: ({ name, status }) => ({ title: `Delete ${name}?`,
-    words: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []),
-      'Its container goes, with what was installed in it. Files in /work stay.'], deed: `Delete ${name}`,
+    paragraphs: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []),
+      'Its container goes, with what was installed in it. Files in /work stay.'], action: `Delete ${name}`,
     line: COMMANDS.delete(name), danger: true }),
 };

@@ -12,7 +12,7 @@ const templatePath = (template, rest = '') => `/api/templates/${encodeURICompone
 export async function removeImage(send, button, template, reference, users) {
   const is = await ask({
     title: `Remove the image of ${template.name}?`,
-    words: [
+    paragraphs: [
       `It goes from your store; others keep theirs. The template stays, and the image can be ${
         template.source.type === 'dockerfile' ? 'built' : 'pulled'
       } again.`,
@@ -20,7 +20,7 @@ export async function removeImage(send, button, template, reference, users) {
         ? `These workspaces of yours need it, so it will be refused: ${users.join(', ')}.`
         : 'No workspace of yours needs it.',
     ],
-    deed: 'Remove the image',
+    action: 'Remove the image',
     line: commandsOf(reference).removeImage,
     danger: true,
   });

@@ -57,12 +57,12 @@ export function gibibytes(bytes) {
 }
 
 // In GiB, as sizes of workspaces are; what is little by its own unit.
-export function sizeWords(bytes) {
+export function formatSize(bytes) {
   return bytes > 0 && bytes < GIB / 10 ? byteSize(bytes) : `${gibibytes(bytes)} GiB`;
 }
 
-export function sizeOfWords(bytes, most) {
-  return `${bytes > 0 && bytes < GIB / 10 ? byteSize(bytes) : gibibytes(bytes)} of ${sizeWords(most)}`;
+export function formatSizeOf(bytes, most) {
+  return `${bytes > 0 && bytes < GIB / 10 ? byteSize(bytes) : gibibytes(bytes)} of ${formatSize(most)}`;
 }
 
 // Bytes as the command line prints them: 212 B, 3.1 KiB, 13.4 GiB.
@@ -86,11 +86,11 @@ export const byName = new Intl.Collator('en', { numeric: true }).compare;
 
 // A word of a command: quoted where a shell would take it apart; what is not seen by its bytes, as svc itself writes
 // it.
-export function quoted(word) {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  if (!/[^\P{C}\n\t]|[\u2028\u2029]/u.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
+export function quoted(argument) {
+  if (/^[\w@%+=:,./-]+$/.test(argument)) return argument;
+  if (!/[^\P{C}\n\t]|[\u2028\u2029]/u.test(argument)) return `'${argument.replaceAll("'", "'\\''")}'`;
   return `$'${
-    word.replace(/[\p{C}\u2028\u2029'\\]/gu, char =>
+    argument.replace(/[\p{C}\u2028\u2029'\\]/gu, char =>
       Array.from(new TextEncoder().encode(char), byte => `\\x${byte.toString(16).padStart(2, '0')}`).join(''))
   }'`;
 }

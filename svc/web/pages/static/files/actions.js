@@ -3,4 +3,4 @@ import { askForFolder, askForName, askForPlace, askToRemove } from './dialogs.js
 import { download } from './downloads.js';
 import { preview } from './preview.js';
 
-export const deeds = { askForFolder, askForName, askForPlace, askToRemove, download, preview };
+export const actions = { askForFolder, askForName, askForPlace, askToRemove, download, preview };

@@ -9,16 +9,16 @@ const REASONS = {
   gone: 'It is no longer there.',
 };
 
-const mark = (kind, ...words) => element('span', { class: `state ${kind}` }, element('span', {}, ...words));
+const mark = (kind, ...text) => element('span', { class: `state ${kind}` }, element('span', {}, ...text));
 const link = (label, click, key) =>
   element('button', { class: 'btn link tiny', type: 'button', 'data-key': key, on: { click } }, label);
 
 // {key, content}: what has the same key says the same, and is not written anew.
-export function statusWords(shell, { runs, again, close, now }) {
+export function statusText(shell, { runs, again, close, now }) {
   const status = shell?.link?.status ?? { name: 'none' };
   const { name } = status;
-  const ended = name === 'ended' ? endWords(status) : '';
-  const key = [shell?.id, name, status.nextAt, ended, status.words, runs].join(' ');
+  const ended = name === 'ended' ? endText(status) : '';
+  const key = [shell?.id, name, status.nextAt, ended, status.message, runs].join(' ');
   const forms = {
     none: () => [mark('stopped', 'No shell is open'), runs && link('Open one', again, 'again')],
     connecting: () => [mark('busy', 'Connecting')],
@@ -31,13 +31,13 @@ export function statusWords(shell, { runs, again, close, now }) {
     restarting: () => [mark('busy', 'The service restarts; the shell goes on meanwhile')],
     behind: () => [mark('busy', 'More output than this page can show; going on with the newest')],
     'signed-out': () => [mark('warn', 'Signed out; the shell goes on')],
-    refused: () => [mark('failed', status.words), link('Try again', now, 'now')],
+    refused: () => [mark('failed', status.message), link('Try again', now, 'now')],
     ended: () => [mark('stopped', ended), runs && link('Another shell', again, 'again'), link('Close', close, 'close')],
   };
   return { key, content: forms[name]().filter(Boolean) };
 }
 
-function endWords({ reason, exitCode }) {
+function endText({ reason, exitCode }) {
   if (reason === 'exited')
     return exitCode === null
       ? 'Its program has ended.'
