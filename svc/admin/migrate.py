@@ -43,6 +43,7 @@ def migrate(args: Arguments) -> int:
     takes its place. Passwords are removed, secret variables that it does not
     decrypt become unset, and all sessions end; asks, or needs --yes.
     """
+    from svc.admin.own_files import ensure_directory
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.domain.licence.trial import read_file
     from svc.host.owner import owner_of, run_as
@@ -303,47 +304,6 @@ def _seed(name: str, uid: int) -> bool:
         return False
     users.create(name, uid=uid, superuser=True, provisioning=users.READY)
     return True
-
-
-def ensure_directory(directory: str) -> None:
-    """Create the data directory: as root the service's own, else private; parents for the default path alone.
-
-    A mistyped path would leave directories wherever it leads.
-    """
-    from svc.errors import DatabaseRefused
-    from svc.host.accounts import HOME
-    from svc.host.owner import service_owner
-    from svc.host.sharing import DIRECTORY
-
-    if os.path.isdir(directory):
-        return
-    parent = os.path.dirname(directory)
-    if directory != HOME and not os.path.lexists(parent):
-        raise DatabaseRefused(
-            f"there is no directory {parent} for {directory}; create it first if the path is right",
-            hint="svc admin db-path   (prints the configured path)",
-        )
-    umask = os.umask(0o022)  # that of a hardened root would keep the service from its directory
-    try:
-        os.makedirs(parent, mode=0o755, exist_ok=True)
-        os.mkdir(directory, 0o700)
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            owner = service_owner()
-            if owner and os.geteuid() == 0:
-                os.fchown(descriptor, owner.uid, owner.gid)
-                os.fchmod(descriptor, DIRECTORY)
-            else:
-                os.fchmod(descriptor, 0o700)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise DatabaseRefused(
-            f"cannot create {directory}: {error.strerror}",
-            hint=f"sudo svc admin migrate --db {directory}/svc.db",
-        ) from None
-    finally:
-        os.umask(umask)
 
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from svc.db.location import ENROLLED, HEADS
 from svc.db.lock import lock_path
 from svc.domain import host_reports
+from svc.errors import DatabaseRefused
 from svc.host import restoring, switching
-from svc.host.accounts import own_uids
+from svc.host.accounts import HOME, own_uids
 from svc.host.owner import Owner, service_owner
 from svc.host.secret import SECRET_BYTES
 from svc.host.sharing import BESIDE, DIRECTORY, FILE, PRIVATE_DIRECTORY, READABLE
@@ -140,3 +141,39 @@ def strangeness(file: OwnFile, status: os.stat_result) -> str:
 def description(status: os.stat_result) -> str:
     """Owner and mode: `svc 0600`."""
     return f"{Owner(status.st_uid, status.st_gid).name} {stat.S_IMODE(status.st_mode):04o}"
+
+
+def ensure_directory(directory: str) -> None:
+    """Create the data directory: as root the service's own, else private; parents for the default path alone.
+
+    A mistyped path would leave directories wherever it leads.
+    """
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    if directory != HOME and not os.path.lexists(parent):
+        raise DatabaseRefused(
+            f"there is no directory {parent} for {directory}; create it first if the path is right",
+            hint="svc admin db-path   (prints the configured path)",
+        )
+    umask = os.umask(0o022)  # that of a hardened root would keep the service from its directory
+    try:
+        os.makedirs(parent, mode=0o755, exist_ok=True)
+        os.mkdir(directory, 0o700)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            owner = service_owner()
+            if owner and os.geteuid() == 0:
+                os.fchown(descriptor, owner.uid, owner.gid)
+                os.fchmod(descriptor, DIRECTORY)
+            else:
+                os.fchmod(descriptor, 0o700)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise DatabaseRefused(
+            f"cannot create {directory}: {error.strerror}",
+            hint=f"sudo svc admin migrate --db {directory}/svc.db",
+        ) from None
+    finally:
+        os.umask(umask)

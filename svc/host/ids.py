@@ -16,6 +16,13 @@ def new_id(prefix: str) -> str:
     return prefix + "-" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 
+def new_request_id() -> str:
+    """A new request id; one that a client sends is ignored."""
+    import secrets  # as above
+
+    return f"req-{secrets.token_hex(8)}"
+
+
 def now() -> str:
     """The current time as RFC 3339 UTC with milliseconds and Z, which sorts by time as text."""
     return _text(datetime.now(UTC))

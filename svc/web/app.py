@@ -19,6 +19,7 @@ from svc.domain.audit import audit
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.helper.helper import Helper
+from svc.host.ids import new_request_id
 from svc.host.secret import read_secret
 from svc.limits import BODY_MAX
 from svc.log import Counted, log, shortened
@@ -110,7 +111,7 @@ def _admit(
     """Before each request: its id, its listener, its Host header, the access rule of its endpoint."""
     environ = request.environ
     acting.end()
-    g.rid = caller.new_request_id()
+    g.rid = new_request_id()
     g.began = time.monotonic()
     g.caller = g.identified = g.route = None
     g.error_code = ""

@@ -36,7 +36,7 @@ graphroot = "{graph_root}"
 runroot = "{run_root}"
 """
 PIDS_DEFAULT = 2048  # Podman's, for a container without a limit, where the pids controller is delegated
-LOG_SIZE_MAX = 64 * 1024 * 1024  # bytes of one file of a container's output; see containers/conmon_log.py
+LOG_SIZE_MAX = 64 * 1024 * 1024  # bytes of one file of a container's output; see runtime/conmon_log.py
 CRUN = "/usr/bin/crun"
 CGROUPS = "/sys/fs/cgroup"
 

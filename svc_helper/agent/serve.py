@@ -39,7 +39,7 @@ FUNCTIONS = {
     "ctr.prepare": ("containers.replacing", "prepare"),
     "ctr.replace": ("containers.replacing", "replace"),
     "ctr.start": ("containers.starts", "start"),
-    "ctr.stop": ("containers.containers", "stop"),
+    "ctr.stop": ("containers.stops", "stop"),
     "ctr.remove": ("containers.containers", "remove"),
     "ctr.inspect": ("containers.containers", "inspect"),
     "ctr.list": ("containers.containers", "listing"),

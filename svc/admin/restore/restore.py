@@ -381,7 +381,7 @@ def report(note: dict[str, Any]) -> None:
 
 def _ensure_directory(settings: Settings) -> None:
     """On a new host: the directory of the database, as `migrate` makes it."""
-    from svc.admin.migrate import ensure_directory
+    from svc.admin.own_files import ensure_directory
     from svc.db.location import database_path, refuse_foreign_directory
 
     database = database_path(settings)

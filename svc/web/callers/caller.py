@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import pwd
-import secrets
 import socket
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,9 +20,9 @@ from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web.callers import credentials
 from svc.web.gunicorn_worker import connection
+from svc.web.gunicorn_worker.clients import peer_uid
 
 OVERFLOW_UID = 65534  # the kernel's value for a uid that it cannot map
-_UCRED = struct.Struct("i2I")
 
 # Sent by browsers and token clients; on the host socket a mistake or an attack.
 _REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
@@ -32,11 +30,6 @@ _REFUSED_PREFIX = "HTTP_SEC_FETCH_"
 
 # Each checks its own kind of credential on the TLS listener and returns None without one.
 CREDENTIALS = (credentials.by_session, credentials.by_token)
-
-
-def new_request_id() -> str:
-    """A new request id; one that a client sends is ignored."""
-    return f"req-{secrets.token_hex(8)}"
 
 
 def listener(environ: Mapping[str, Any]) -> str:
@@ -52,14 +45,6 @@ def refuse_credentials(environ: Mapping[str, Any]) -> None:
             raise InvalidRequest(
                 f"the host socket authenticates by peer credentials; send the request without {header}"
             )
-
-
-def peer_uid(sock: socket.socket) -> int:
-    """The uid of the peer when it connected, from the kernel."""
-    if sock.family != socket.AF_UNIX:  # TCP returns pid 0 and uid 4294967295
-        raise ValueError("not a Unix socket")
-    _, uid, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    return int(uid)
 
 
 def by_peer(sock: socket.socket, helper: Helper, rid: str) -> Caller:

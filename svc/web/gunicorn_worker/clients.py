@@ -18,9 +18,18 @@ from svc.limits import USER_NAME
 from svc_helper.wire import sock_diag
 
 STRANGERS = "without account"
+_UCRED = struct.Struct("i2I")
 CHECK_S = 1.0  # between two checks whether a file has changed
 _ENROLLED = re.compile(rf"({USER_NAME}) ([0-9]{{1,10}}) [a-z]+", re.MULTILINE)
 _RANGE = re.compile(r"([^:\s]+):([0-9]{1,10}):([0-9]{1,10})\s*", re.MULTILINE)
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """The uid of the peer when it connected, from the kernel."""
+    if sock.family != socket.AF_UNIX:  # TCP returns pid 0 and uid 4294967295
+        raise ValueError("not a Unix socket")
+    _, uid, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    return int(uid)
 
 
 class _Range(NamedTuple):

@@ -30,11 +30,11 @@ from gunicorn.workers import gthread
 from svc import heaps
 from svc.db.connect import close_database
 from svc.domain import addresses
+from svc.host.ids import new_request_id
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.log import Counted
-from svc.web.callers.caller import new_request_id, peer_uid
 from svc.web.gunicorn_worker import descriptors, detach, malformed, note_client, responses, shutdown
-from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids
+from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids, peer_uid
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
 from svc.web.gunicorn_worker.renewal import Renewal
 from svc.web.gunicorn_worker.shares import Share, Shares

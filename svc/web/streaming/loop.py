@@ -20,16 +20,14 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from svc.db.connect import close_database
+from svc.domain.principal import Caller
 from svc.limits import STREAM_STOP_S
 from svc.log import log
 from svc.web.gunicorn_worker import shutdown
 from svc.web.rechecks import has_ended
-
-if TYPE_CHECKING:
-    from svc.web.streaming.stream import Stream
 
 TICK_S = 0.5  # between two checks of all streams: heartbeats, access, readers that have stopped reading
 BACKGROUND_THREADS = 4  # for what takes milliseconds
@@ -39,6 +37,24 @@ TIMERS_KEPT = 1000  # before the cancelled ones among them are looked for
 
 Callback = Callable[[int], object]  # gets the events of its descriptor
 Job = tuple[Callable[[], Any], Callable[[Any], object]]
+
+
+class AnyStream(Protocol):
+    """What the loop knows of a stream."""
+
+    caller: Caller
+
+    def tick(self, now: float) -> None:
+        """Called every half second or so."""
+
+    def recheck(self) -> None:
+        """Apply the access rule again now."""
+
+    def stop(self) -> None:
+        """The service stops."""
+
+    def abort(self) -> None:
+        """Close the connection now."""
 
 
 class Timer:
@@ -65,7 +81,7 @@ class Loop:
         self.timers: list[tuple[float, int, Timer]] = []
         self.prune_at = TIMERS_KEPT
         self.order = itertools.count()  # of timers for the same moment
-        self.streams: dict[Stream, None] = {}
+        self.streams: dict[AnyStream, None] = {}
         self.due: dict[int, float] = {}  # by user: until when what its streams have used is paid for
         self.stopping = self.is_finding = False
         self.tick_at = 0.0
@@ -155,7 +171,7 @@ class Loop:
         heapq.heappush(self.timers, (time.monotonic() + seconds, next(self.order), timer))
         return timer
 
-    def add(self, stream: Stream) -> None:
+    def add(self, stream: AnyStream) -> None:
         """Check a stream with every tick, and end it on shutdown."""
         if not self.streams:
             self.tick_at = time.monotonic() + TICK_S
@@ -163,7 +179,7 @@ class Loop:
         if self.stopping:
             self.survive(stream.stop)
 
-    def remove(self, stream: Stream) -> None:
+    def remove(self, stream: AnyStream) -> None:
         """Forget a stream, which has ended."""
         self.streams.pop(stream, None)
 

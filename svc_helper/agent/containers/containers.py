@@ -1,4 +1,4 @@
-"""The container of a workspace: create, start, stop, remove, inspect, list, watch.
+"""The container of a workspace: create, start, remove, inspect, list, watch; stops.py stops it.
 
 Its name is `svc-` + the workspace's id, its label is the id. Every verb is
 idempotent.
@@ -7,21 +7,10 @@ idempotent.
 from __future__ import annotations
 
 import os
-import select
-import time
-from _signal import pidfd_send_signal
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import (
-    cdi,
-    conmon_log,
-    networks,
-    oom,
-    overrides,
-    spec,
-    stale_containers,
-)
+from svc_helper.agent.containers import cdi, networks, overrides, spec, stale_containers
 from svc_helper.agent.containers.container_info import from_inspect, from_list
 from svc_helper.agent.containers.overrides import Created, Prepared
 from svc_helper.agent.containers.spec import LABEL, container_name
@@ -29,15 +18,12 @@ from svc_helper.agent.home import Home
 from svc_helper.agent.podman import moved_layers
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
-from svc_helper.agent.runtime import crun, records
+from svc_helper.agent.runtime import conmon_log, crun, oom, records
 from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
 _KILLED = 137  # by the kernel for memory, perhaps
 _NOT_MODIFIED = 304
-_LEFT_S = 1  # for the container itself, when its launchers have used up the grace period
-_ENDED = ("not_found", "not_running")
-_CALLER = ("cancelled", "timeout")  # nobody waits for this call any more
 
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +95,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "start", args["id"]):  # a start must not get another's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
-        _end_forgotten(podman, call, args["id"])
+        end_forgotten(podman, call, args["id"])
         moved_layers.adopt(podman, call, args["id"])
         with networks.needed(podman, call, args["network"]):
             networks.join(podman, call, args["id"], args["network"])
@@ -128,7 +114,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _end_forgotten(podman: Podman, call: Call, workspace_id: str) -> None:
+def end_forgotten(podman: Podman, call: Call, workspace_id: str) -> None:
     """End the processes of a container of which Podman does not know that it runs."""
     if pids := stale_containers.find_processes(workspace_id):
         found = find_container(podman, call, workspace_id)
@@ -192,68 +178,6 @@ def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
     return created
 
 
-def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Stop it, with KILL after grace_s seconds; also succeeds for a stopped or missing one.
-
-    Without a grace period everything is killed. If Podman is still starting it for an
-    agent that has died, that start fails without its overrides, or is waited for and stopped.
-    """
-    overrides.revoke(podman.home, args["id"])
-    grace_s = _stop_launchers(podman, call, args["id"], args["grace_s"])
-    grace_s = _terminate(podman, call, args["id"], grace_s)
-    podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
-    overrides.withdraw(podman.home, args["id"])
-    _end_forgotten(podman, call, args["id"])
-    found = find_container(podman, call, args["id"])
-    facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
-    return {name: facts[name] for name in ("exit_code", "oom_killed")}
-
-
-def _stop_launchers(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
-    """Send TERM to every launcher and wait for their end; the seconds of the grace period left.
-
-    With the end of the container's first process the kernel kills all others at once.
-    What goes wrong here does not keep the container from being stopped.
-    """
-    if not grace_s:
-        return grace_s
-    from svc_helper.agent.containers import launchers  # here: what they need imports this module
-
-    began = time.monotonic()
-    try:
-        launchers.stop_all(podman, call, workspace_id, grace_s)
-    except Failure as failure:
-        if failure.code in _CALLER:
-            raise
-        if failure.code not in _ENDED:
-            call.log("launchers were not stopped before their workspace", "warning", why=failure.message)
-    return max(_LEFT_S, round(grace_s - (time.monotonic() - began)))
-
-
-def _terminate(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
-    """Send the stop signal and wait for the end; the seconds of the grace period left for Podman.
-
-    Podman itself checks only every 0.1 s. Where the agent cannot signal (no
-    record, another uid) Podman gets the whole grace period.
-    """
-    running = crun.find_running(podman.home, workspace_id)
-    if running is None or not grace_s:
-        return grace_s
-    try:
-        pidfd = crun.open_first_process(running)
-    except OSError:
-        return grace_s
-    try:
-        pidfd_send_signal(pidfd, crun.stop_signal(running))
-        began = time.monotonic()
-        call.wait({pidfd: select.POLLIN}, grace_s)
-        return max(0, round(grace_s - (time.monotonic() - began)))
-    except OSError:
-        return grace_s
-    finally:
-        os.close(pidfd)
-
-
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Remove it, running or not, and one that was to replace it; also succeeds for a missing one."""
     names = [container_name(args["id"])]
@@ -262,7 +186,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with networks.leaving(podman, call, *names):
         for name in names:
             podman.remove_container(call, name)
-    _end_forgotten(podman, call, args["id"])
+    end_forgotten(podman, call, args["id"])
     moved_layers.forget(podman, call, args["id"])
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])

@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import conmon_log
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import log_files
+from svc_helper.agent.runtime import conmon_log, log_files
 from svc_helper.agent.runtime.log_files import Files, Position
 from svc_helper.wire.limits import LOG_MARKER_MAX, LOG_MARKERS_MAX
 from svc_helper.wire.quick_typing import Any

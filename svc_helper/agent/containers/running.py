@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import conmon_log
 from svc_helper.agent.home import CGROUPS
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import cgroups, crun
+from svc_helper.agent.runtime import cgroups, conmon_log, crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.wire.quick_typing import Any, NamedTuple
 

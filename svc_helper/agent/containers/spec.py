@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.containers import conmon_log, oom
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
+from svc_helper.agent.runtime import conmon_log, oom
 from svc_helper.wire.quick_typing import Any
 
 LABEL = "svc.workspace"

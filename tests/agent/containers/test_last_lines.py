@@ -10,8 +10,8 @@ import pytest
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call
-from svc_helper.agent.containers import conmon_log, last_lines
-from svc_helper.agent.runtime import log_files
+from svc_helper.agent.containers import last_lines
+from svc_helper.agent.runtime import conmon_log, log_files
 from svc_helper.agent.runtime.rotating_log import RotatingLog
 
 WS = "ws-00000000"

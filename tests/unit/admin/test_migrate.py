@@ -148,7 +148,8 @@ def test_the_data_directory_is_made_for_the_service(
     open_to_all(tmp_path)
     monkeypatch.setattr("svc.host.owner.SERVICE_USER", "nobody")
     path = tmp_path / "lib" / "svc" / "data" / "svc.db"
-    monkeypatch.setattr("svc.host.accounts.HOME", str(path.parent))  # the default path's
+    for name in ("svc.host.accounts.HOME", "svc.admin.own_files.HOME"):
+        monkeypatch.setattr(name, str(path.parent))  # the default path's
     umask = os.umask(0o077)  # a hardened root's
     try:
         assert svc("migrate", "--db", str(path))[0] == 0

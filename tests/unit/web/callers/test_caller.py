@@ -13,6 +13,7 @@ from svc.domain.accounts import throttle, users
 from svc.errors import Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web.callers import caller as callers
+from svc.web.gunicorn_worker import clients
 
 
 def printed(response: Any) -> str:
@@ -109,14 +110,14 @@ def test_the_socket_refuses_what_browsers_and_token_clients_send(
 def test_a_tcp_socket_has_no_peer() -> None:
     """The kernel would answer for it too, with uid 4294967295."""
     with socket.socket() as sock, pytest.raises(ValueError, match="not a Unix socket"):
-        callers.peer_uid(sock)
+        clients.peer_uid(sock)
 
 
 def test_the_kernels_word_on_a_real_socket() -> None:
     """The server "reads the caller's Linux UID from the kernel and maps it to a service account"."""
     left, right = socket.socketpair()
     with left, right:
-        assert callers.peer_uid(left) == os.getuid()
+        assert clients.peer_uid(left) == os.getuid()
         assert callers.listener({"gunicorn.socket": left}) == "unix"
     with socket.socket() as sock:
         assert callers.listener({"gunicorn.socket": sock}) == "tls"

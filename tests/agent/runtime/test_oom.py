@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from svc_helper.agent.containers import oom
+from svc_helper.agent.runtime import oom
 
 ID = "ws-aaaaaaaa"
 

@@ -11,7 +11,7 @@ import pytest
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.containers import conmon_log
+from svc_helper.agent.runtime import conmon_log
 from svc_helper.agent.runtime.log_files import Files
 
 WS = "ws-00000000"
