@@ -111,7 +111,7 @@ function show(fresh, { isNew }) {
   const { entry, items, total } = found, place = placeNow(), actHere = (kind, entries) => act(kind, entries, place);
   if (entry.type !== 'directory') {
     if (isNew)
-      loaded('deeds', ({ actions }) => {
+      loaded('actions', ({ actions }) => {
         if (known.found === found) screen.replaceChildren(actions.preview(place.root, entry, { act: actHere, barred }));
       });
     return;
@@ -267,7 +267,7 @@ async function loaded(part, use) {
 async function act(kind, entries, place = placeNow()) {
   if (isAway() || (barred() && !['download', 'archive'].includes(kind))) return;
   answer(null);
-  await loaded('deeds', ({ actions }) => actWith(actions, kind, entries, place));
+  await loaded('actions', ({ actions }) => actWith(actions, kind, entries, place));
 }
 
 async function actWith(actions, kind, entries, place) {

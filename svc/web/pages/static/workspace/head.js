@@ -198,7 +198,7 @@ const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
 // ---- while it is read, where it is not there, when it goes ----
 
 function showWaiting() {
-  put(find('[data-state]'), 'bones', () => skeleton('2'));
+  put(find('[data-state]'), 'skeleton', () => skeleton('2'));
   const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
   showInstead(
     element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
