@@ -155,7 +155,7 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
         wider = ask(driver, "wider")
         faults += [f"wider than {width} px: {wider}"] if wider else []
     resize(driver, 390)
-    ask(driver, "settled")
+    ask(driver, "unchanging")
     _keep(driver, name, "narrow")
     resize(driver, 390, height=TALL)
     faults += [f"narrow: {fault}" for fault in looking.violations(driver)]
