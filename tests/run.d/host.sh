@@ -29,7 +29,7 @@ in_namespace() { # SUITE: how its processes are started
     WRAP=()
     needs_host "$1" || return 0
     case $1 in
-    machine | applications | release) ;; # they fetch what they need, and the machines have networks of their own
+    machine | stories | applications | release) ;; # they fetch what they need, and the machines have networks of their own
     *) ! in_view host || network=(--net) begin='ip link set lo up; ' ;; # its loopback alone: its ports are its own
     esac
     # What a suite starts and mounts ends with namespaces of its own, whose first process is a shell that

@@ -159,13 +159,13 @@ def test_what_the_user_has_closed_goes_with_a_tree_of_another_id(
 ) -> None:
     """Inside that tree; beside it, and for reading, what the user has closed stays closed."""
     data, home = work / "top/data", Path(user.home)
-    uid = home.stat().st_uid
+    uid, gid = home.stat().st_uid, home.stat().st_gid
     for place in (work / "top/shut", data / "shut", data / "base/shut"):
         (place / "in").mkdir(parents=True)
         (place / "in/f").write_text("the user's own")
         (place / "file").write_text("closed")
         for path in (place / "in/f", place / "in", place / "file", place):
-            os.chown(path, uid, uid)
+            os.chown(path, uid, gid)
             path.chmod(0)
     assert agent.call("fs.list", path="top/data/shut", **PAGE).code == "forbidden"
     assert read(agent, "top/data/shut/file")[1].code == "forbidden"
