@@ -29,10 +29,10 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
     done
 }
 
-run_all() { # what computes first; then what waits, each lane with users and a server of its own, and the pages meanwhile
+run_all() { # what computes first; then what waits, each lane with users and a server of its own
     local after=()
     run_lane unit conventions
-    run_lanes e2e "hostile stories" "helper agent other" pages
+    run_lanes e2e hostile "helper agent other"
     for suite in "${WANTED[@]}"; do
         case $suite in machine | applications | release) after+=("$suite") ;; esac
     done
