@@ -217,6 +217,7 @@ def test_what_was_acknowledged_survives(
             struck += strike(service, VICTIMS[number % len(VICTIMS)])
         until(service.answers, 60, 0.3)
         time.sleep(1)  # some that nothing happens to
+        until(lambda: all(sum(line.outcome[what] for line in lines) for what in lines[0].outcome), 60)
     outcome = {what: sum(line.outcome[what] for line in lines) for what in lines[0].outcome}
     print(f"{len(lines)} users, {struck} killed, {outcome}")
     assert struck > ROUNDS // 4  # some come while the part before is being started again
