@@ -1,12 +1,15 @@
 # shellcheck shell=bash
 # How deep a run goes (tests/depths.py has the tests' own marks), and what its suites cost.
 
-# What the machine suite is about: a change elsewhere does without it, a merge has it.
+# What a boot of the machine suite is about: a change elsewhere has the life on the other Debian alone, a merge all.
+MACHINE=(tests/machine)
+LIFE=tests/machine/test_other_debian.py
 OF_MACHINE=(packaging systemd svc/server svc_helper/provision tests/machine)
 
 suites_of_depth() { # WANTED becomes what runs when no suite is named
-    WANTED=("${ALL[@]}")
-    ! wants_machine || WANTED+=(machine)
+    WANTED=("${ALL[@]}" machine)
+    # shellcheck disable=SC2034 # tests/run reads it
+    wants_machine || MACHINE=("$LIFE")
     [ "$DEPTH" != release ] || WANTED+=(applications release)
 }
 
@@ -22,19 +25,19 @@ base_of_change() { # the commit that this work began at; on main itself the comm
     return 1
 }
 
-wants_machine() { # is it of this depth? Where nobody knows what changed, it runs.
+wants_machine() { # is its boot of this depth? Where nobody knows what changed, it is.
     local base
     [ "$DEPTH" = change ] || return 0
     if ! base=$(base_of_change); then
-        say "machine runs: this clone has no history that says what changed"
+        say "machine boots: this clone has no history that says what changed"
         return 0
     fi
     if [ -n "$({ git -c safe.directory='*' -C "$SOURCE" diff --name-only "$base" -- "${OF_MACHINE[@]}" &&
         git -c safe.directory='*' -C "$SOURCE" ls-files --others --exclude-standard -- "${OF_MACHINE[@]}"; } 2>&1)" ]; then
-        say "machine runs: ${OF_MACHINE[*]} changed since ${base:0:10}"
+        say "machine boots: ${OF_MACHINE[*]} changed since ${base:0:10}"
         return 0
     fi
-    say "machine is left to --depth merge: nothing of ${OF_MACHINE[*]} changed since ${base:0:10}"
+    say "machine boots at --depth merge: nothing of ${OF_MACHINE[*]} changed since ${base:0:10}"
     return 1
 }
 
