@@ -53,14 +53,14 @@ class Directory(NamedTuple):
     call: Callable[..., Outcome]  # call(*argv, stdin=""): `svc admin` as root
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Iterator[Directory]:
-    """Accounts of the directory in the range that the next user would get."""
+@pytest.fixture(params=[0])
+def directory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Directory]:
+    """Accounts of the directory in the range that the next user would get, or so many ids above it."""
     libraries = list(Path("/usr/lib").glob("*/libnss_hesiod.so.2"))
     if not shutil.which("cc") or not libraries:
         pytest.skip("needs a C compiler, and the C library's hesiod service to stand in for")
     module, switch = tmp_path / "module.so", tmp_path / "nsswitch.conf"
-    first = subids.choose("uid", [*subids.read("uid"), *subids.real_ids("uid")]) + 700
+    first = subids.choose("uid", [*subids.read("uid"), *subids.real_ids("uid")]) + 700 + request.param
     bounds = [f"-DFIRST={first}", f"-DEND={first + 100}"]
     subprocess.run(
         ["cc", "-shared", "-fPIC", *bounds, "-x", "c", "-", "-o", module], input=SOURCE, text=True, check=True
@@ -102,6 +102,7 @@ def test_a_new_user_gets_no_ids_of_the_directory(directory: Directory) -> None:
     assert not [item for item in overlaps(directory) if USER in item["found"]]
 
 
+@pytest.mark.parametrize("directory", [20_000_000], indirect=True)  # nobody else gets such a range meanwhile
 def test_a_range_with_ids_of_the_directory_is_refused_and_found(directory: Directory) -> None:
     keys = ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
     subprocess.run(["useradd", "--create-home", *keys, USER], check=True)

@@ -21,10 +21,11 @@ from depths import sample
 from e2e.installation import PREFIX, Call, Service, below, process, remove_user, run, until
 from e2e.surroundings import in_database, must, template_of
 from helper.stage import edit
+from uids import highest_uid
 
 from svc_helper.provision.accounts import STEPS
 
-NAME, SECOND = "tse-kurt", "tse-lena"
+NAME, SECOND, ABOVE = "tse-kurt", "tse-lena", "tse-moll"
 FIRST_PASSWORD, PASSWORD = "nine grey otters at noon\n", "seven quiet herons over mud\n"
 STEP_NAMES = [name for name, _ in STEPS]
 # The steps that list-users can detect; the enrolment only after all steps.
@@ -51,6 +52,7 @@ PLACES[f"after {STEP_NAMES[-1]}"] = ["enrolment", "password"]  # the list is wri
 def nobody_yet(service: Service) -> Iterator[None]:
     """No account of these names in Linux, the database and the enrolment."""
     enrolled = Path(service.env["SVC_STATE_DIR"], "enrolled")
+    remove_user(ABOVE)
     for name in (NAME, SECOND):
         remove_user(name)
         in_database(
@@ -255,13 +257,15 @@ def test_system_accounts_and_other_names_of_root_are_no_users(service: Service, 
 
 
 @pytest.fixture
-def owner(service: Service, svc: Call, registry: str) -> dict[str, Any]:
-    """An account with a template, a token and a session; its uid and the token."""
+def owner(service: Service, svc: Call, registry: str) -> Iterator[dict[str, Any]]:
+    """An account with a template, a token and a session; its uid, another that is free, and the token."""
     must(svc("root", "admin", "create-user", NAME, "--superuser", stdin=PASSWORD))
     template_of(NAME, registry, service.env)
     token = must(svc(NAME, "token", "create", "--name", "laptop")).out.strip()
     assert logs_in(service, NAME, PASSWORD)
-    return {"uid": pwd.getpwnam(NAME).pw_uid, "token": token}
+    with highest_uid(SECOND) as another, highest_uid(ABOVE):
+        remove_user(SECOND)
+        yield {"uid": pwd.getpwnam(NAME).pw_uid, "another": another, "token": token}
 
 
 def assert_inherits_nothing(service: Service, svc: Call, owner: dict[str, Any], name: str) -> None:
@@ -301,14 +305,13 @@ def test_a_uid_that_is_given_again_inherits_nothing(
     assert_inherits_nothing(service, svc, owner, SECOND)
 
 
-@pytest.mark.parametrize("step", [1, 0])
+@pytest.mark.parametrize("uid", ["another", "the same"])
 def test_a_name_that_comes_back_inherits_nothing(
-    service: Service, svc: Call, owner: dict[str, Any], step: int
+    service: Service, svc: Call, owner: dict[str, Any], uid: str
 ) -> None:
-    """With another uid, or with the very same one that useradd gives the next account."""
     remove_user(NAME)
-    if step:
-        subprocess.run(["useradd", "--create-home", "--uid", str(owner["uid"] + step), NAME], check=True)
+    if uid == "another":
+        subprocess.run(["useradd", "--create-home", "--uid", str(owner["another"]), NAME], check=True)
         assert svc(NAME, "whoami").code == 3
     cut(service, "after home directory")
     must(svc("root", "admin", "create-user", NAME, stdin=FIRST_PASSWORD))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from helper.stage import Stage, edit, enrolled, ensure, remove_user
+from uids import highest_uid
 
 from svc import errors
 from svc_helper import atomic_file
@@ -109,14 +110,10 @@ def test_a_range_given_twice_to_the_same_account(stage: Stage, new_user: str, ow
 
 @pytest.mark.parametrize("kind", ["uid", "gid"])
 def test_a_range_over_real_accounts_or_groups(stage: Stage, new_user: str, kind: str) -> None:
-    first = pwd.getpwnam(new_user).pw_uid + 1  # behind its own
-    subprocess.run(["useradd", "--no-create-home", "--uid", str(first), "tsh-high"], check=True)
-    try:
+    with highest_uid("tsh-high") as first:  # behind its own
         give(kind, f"{new_user}:{first}:{COUNT}")
         with pytest.raises(errors.Conflict, match=rf"and the (account|group) \S+ share subordinate {kind}s"):
             ensure(stage, new_user)
-    finally:
-        remove_user("tsh-high")
 
 
 def test_a_range_over_its_own_uid(stage: Stage, new_user: str) -> None:

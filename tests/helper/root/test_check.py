@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from helper.conftest import PAM_FILE
 from helper.stage import WS, Stage, call, code_of, remove_user
+from uids import highest_uid
 
 from svc import errors
 from svc_helper.root import check
@@ -98,8 +99,9 @@ def test_a_uid_given_to_somebody_else(stage: Stage, uid: dict[str, int]) -> None
     try:
         stage.enrol(f"tsh-gone {entry} user")
         assert check.resolve("tsh-gone") is not None
-        subprocess.run(["userdel", "tsh-gone"], check=True)
-        subprocess.run(["useradd", "--uid", entry, "tsh-new"], check=True)
+        with highest_uid("tsh-above"):
+            subprocess.run(["userdel", "tsh-gone"], check=True)
+            subprocess.run(["useradd", "--uid", entry, "tsh-new"], check=True)
         assert code_of(stage, "tsh-gone") == "refused"
         assert code_of(stage, "tsh-new") == "refused"
     finally:

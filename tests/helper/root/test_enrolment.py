@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from helper.stage import WS, Stage, call, code_of, enrolled, ensure, remove_user
+from uids import highest_uid
 
 from svc import errors
 from svc_helper.root.enrolment import Enrolment, Entry, read
@@ -130,8 +131,9 @@ def bequeath(stage: Stage, name: str, *, used: bool = False) -> int:
     if used:
         result = stage.client("worker").call("ctr.inspect", "tsh-gone", {"id": "ws-self0000"}, rid="r")
         assert result["environment"]["USER"] == "tsh-gone"
-    subprocess.run(["userdel", "--force", "--remove", "tsh-gone"], check=True, capture_output=True)
-    subprocess.run(["useradd", "--create-home", "--uid", str(uid), name], check=True)
+    with highest_uid("tsh-above"):
+        subprocess.run(["userdel", "--force", "--remove", "tsh-gone"], check=True, capture_output=True)
+        subprocess.run(["useradd", "--create-home", "--uid", str(uid), name], check=True)
     return uid
 
 
