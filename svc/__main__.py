@@ -238,6 +238,7 @@ def _parse(argv: list[str]) -> Arguments:
     if plain is not None:
         return plain
     argv = [argv[0], *_with_json(argv[1:])]
+    args: Arguments
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
         from shlex import join

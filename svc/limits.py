@@ -1,61 +1,11 @@
 """The limits of svc: each number once, with its reason.
 
-Those that the helper's programs have too are defined in svc_helper.wire.limits.
+Those that the helper's programs have too are in svc_helper.wire.limits.
 
 Sizes are bytes, times seconds, unless the name says otherwise.
 """
 
 from __future__ import annotations
-
-from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from one place
-    ACCESS_HOST,
-    ACCESS_OWNER,
-    ARGUMENT_NAME,
-    BUILD_ARGS_BYTES_MAX,
-    BUILD_ARGS_MAX,
-    BUILD_SECRET_ID,
-    BUILD_SECRETS_BYTES_MAX,
-    BUILD_SECRETS_MAX,
-    CALLS_PER_USER_MAX,
-    DOCKERFILE_IMAGES_MAX,
-    ENV_COUNT_MAX,
-    ENV_NAME,
-    ENV_VALUE_MAX,
-    EXEC_ARG_COST,
-    EXEC_ARG_MAX,
-    EXEC_ARGS_BYTES_MAX,
-    EXEC_ARGS_MAX,
-    EXEC_COMMAND_BYTES_MAX,
-    EXEC_OUTPUT_MAX,
-    EXEC_TIMEOUT_MAX_S,
-    FILE_NAME_MAX,
-    FILE_PATH_MAX,
-    FILES_LISTED_MAX,
-    IMAGE_REF,
-    IMAGE_REF_MAX,
-    IMAGES_AT_ONCE,
-    LOG_BYTES_MAX,
-    LOG_MARKER_MAX,
-    LOG_MARKERS_MAX,
-    LOG_TAIL_MAX,
-    MOUNTS_MAX,
-    NETWORK_PROGRAMS,
-    NEW_USER_NAME,
-    PLACEHOLDER,
-    PODMAN_PROGRAM_DIRECTORIES,
-    PREFLIGHT_S,
-    REGISTRY_HOST,
-    REGISTRY_PATH,
-    SIZE_MAX,
-    SLUG,
-    TERMINAL_ID,
-    TERMINAL_IDLE_S,
-    TERMINAL_SIDE_MAX,
-    TERMINALS_MAX,
-    TOKEN_PATTERN_MAX,
-    USER_NAME,
-    USER_NAME_MAX,
-)
 
 # --- ports ----------------------------------------------------------------------
 PORT_KINDS = ("http", "https", "tcp", "ssh", "postgres")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from svc.host.owner import Owner
-from svc.limits import USER_NAME
 from svc.settings import Settings
+from svc_helper.wire.limits import USER_NAME
 
 ENROLLED = re.compile(rf"({USER_NAME}) (\d{{1,10}}) (user|administrator)")
 FILE_MAX = 4 * 1024 * 1024

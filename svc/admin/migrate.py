@@ -298,7 +298,7 @@ def _seed(name: str, uid: int) -> bool:
     import re
 
     from svc.domain.accounts import users
-    from svc.limits import USER_NAME
+    from svc_helper.wire.limits import USER_NAME
 
     if users.find(name) is not None or not re.fullmatch(USER_NAME, name):
         return False

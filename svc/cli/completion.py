@@ -13,8 +13,9 @@ import time
 from svc.client import transport
 from svc.client.requests import items, query, quote
 from svc.errors import BadAnswer, SvcError
-from svc.limits import FILES_LISTED_MAX, LIST_LIMIT_MAX
+from svc.limits import LIST_LIMIT_MAX
 from svc.settings import Settings
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

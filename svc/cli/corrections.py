@@ -285,7 +285,7 @@ def below_root(path: str) -> str:
     home = os.path.expanduser("~")
     settings = Settings()
     roots = settings.file_roots if settings.is_valid("SVC_FILE_ROOTS") else {}
-    places = [("work", "/work"), *roots.items()]
+    places: list[tuple[str, str]] = [("work", "/work"), *roots.items()]
     for name, place in places:
         place = place.removesuffix(":ro").replace("%h", home).replace("%u", os.path.basename(home))
         if path == place or path.startswith(f"{place}/"):

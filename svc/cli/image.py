@@ -35,8 +35,8 @@ from svc.commandline.arguments import (
 )
 from svc.commandline.output import pick, plain, size, state, when
 from svc.errors import Conflict, NotFound, StorageFull, UsageError
-from svc.limits import BUILD_SECRETS_BYTES_MAX
 from svc_helper.wire import quick_json
+from svc_helper.wire.limits import BUILD_SECRETS_BYTES_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ is a usage error, exit code 2; everything else is checked by the server.
 
 from __future__ import annotations
 
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
+from svc.limits import PORT_KINDS
+from svc_helper.wire.limits import ACCESS_HOST, ACCESS_OWNER
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Command:
         self.name = name
         self.handler = handler
         quiet = (IDS,) if name in LISTS else ()
-        self.arguments = (*arguments, *quiet, *([JSON] if json else []))
+        self.arguments: tuple[Argument, ...] = (*arguments, *quiet, *([JSON] if json else []))
         self.examples = examples
         self.usage = usage
 

@@ -15,8 +15,8 @@ from typing import Any
 from svc.domain import configuration
 from svc.domain.principal import Caller
 from svc.errors import AdminCommandOnly, AdminOnly, Conflict, RegistryNotAllowed, invalid_field
-from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log
+from svc_helper.wire.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 
 FILE_MAX = 256 * 1024
 # With a number after it, each of these as the host of a reference would select a transport of Podman.

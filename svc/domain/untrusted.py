@@ -13,7 +13,7 @@ from typing import Any
 
 from svc.errors import EngineFailed, EngineTimeout, EngineUnavailable
 from svc.host.ids import after
-from svc.limits import EXEC_OUTPUT_MAX
+from svc_helper.wire.limits import EXEC_OUTPUT_MAX
 
 TEXT_MAX = 4096
 SILENT = (EngineTimeout, EngineUnavailable)  # no reply at all: further calls would time out too

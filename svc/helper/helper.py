@@ -21,8 +21,9 @@ from typing import Any
 from svc import errors
 from svc.helper.replies import RETRY_AFTER_S, Conversation, data_of, unavailable
 from svc.helper.transfers import DataStream, Transfer, drained
-from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX, FILE_SOCKET
+from svc.limits import CALLS_OUTSTANDING_MAX, FILE_SOCKET
 from svc.log import log
+from svc_helper.wire.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
 
 SLOT_WAIT_S = 2.0  # for a place among the outstanding calls, before 503

@@ -153,10 +153,11 @@ def _signed(key: ec.EllipticCurvePrivateKey, names: list[str]) -> x509.Certifica
     """A certificate for a server, not a CA: trusting it trusts no other certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0][:64])])
     now = datetime.datetime.now(datetime.UTC)
-    server = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
+    server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -1,7 +1,7 @@
 """Numbers and patterns that the app and the helper's programs have in common.
 
-The table of verbs (protocol.py) and the agent hold calls to them; svc.limits repeats the names for the
-app. Imports nothing: the command line loads it. Patterns are for `fullmatch`.
+The table of verbs (protocol.py) and the agent hold calls to them; what the app alone needs is in svc.limits.
+Imports nothing: the command line loads it. Patterns are for `fullmatch`.
 """
 
 from __future__ import annotations

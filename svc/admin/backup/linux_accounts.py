@@ -11,8 +11,8 @@ import shlex
 
 from svc.admin.checks.subids import Range, read_ranges
 from svc.admin.findings import Enrolled, linux_account, read_enrolled
-from svc.limits import NEW_USER_NAME
 from svc.settings import Settings
+from svc_helper.wire.limits import NEW_USER_NAME
 
 NAME = "accounts.sh"
 HEAD = "# Linux accounts of the enrolled users, for root on a host without them; no passwords\nset -eu\n"

@@ -18,7 +18,7 @@ from svc.errors import DatabaseDamaged, SvcError
 from svc.host import restoring
 from svc.host.ids import after, now
 from svc.host.owner import RUN_S, run_as
-from svc.limits import USER_NAME
+from svc_helper.wire.limits import USER_NAME
 
 DISK = "database_disk"
 MIB = 1024 * 1024

@@ -14,17 +14,18 @@ MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
 def gpus(host: Host) -> Iterator[Finding]:
     """The GPUs that SVC_GPU_PROVIDER reports, and their CDI names."""
     from svc.domain.gpus import cdi, hardware
+    from svc.domain.gpus.gpus import NONE, NoAnswerError, NotSeenError
 
     provider = host.settings.gpu_provider
-    if provider == hardware.NONE:
+    if provider == NONE:
         yield ok("gpus", "SVC_GPU_PROVIDER is none: workspaces get no GPUs")
         return
     try:
         seen = hardware.inspect_once(provider)
-    except hardware.NoAnswerError as error:
+    except NoAnswerError as error:
         yield from _without(host, provider, str(error), KERNEL_LOG)
         return
-    except hardware.NotSeenError as error:
+    except NotSeenError as error:
         yield from _without(host, provider, str(error))
         return
     if not seen.gpus:

@@ -13,7 +13,7 @@ from functools import partial
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.host.owner import Owner, run_as
-from svc.limits import NETWORK_PROGRAMS, PODMAN_PROGRAM_DIRECTORIES
+from svc_helper.wire.limits import NETWORK_PROGRAMS, PODMAN_PROGRAM_DIRECTORIES
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 VERSION_S = 10

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc.admin.findings import lines_of, linux_account, read_enrolled
-from svc.limits import USER_NAME
 from svc.settings import Settings
+from svc_helper.wire.limits import USER_NAME
 
 USERADD = "/etc/default/useradd"
 LINGER = "/var/lib/systemd/linger"

@@ -16,7 +16,8 @@ from svc.admin.command import for_database
 from svc.admin.findings import Host, linux_account
 from svc.domain.accounts import removal, users
 from svc.domain.accounts.users import Account
-from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
+from svc.limits import LOGIN_FAILURES_IN_A_ROW
+from svc_helper.wire.limits import USER_NAME
 
 
 class Remainder(NamedTuple):

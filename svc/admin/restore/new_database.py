@@ -30,6 +30,7 @@ from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError
 from svc.host import clock
 from svc.host.ids import now
 from svc.host.restoring import DRAFT, LOGS, remove_draft
+from svc.host.root_file import checked
 from svc.host.sharing import share
 from svc.service_commands import stop_command
 from svc_helper.atomic_file import sync_directory
@@ -254,7 +255,7 @@ def _carry_clock(known: dict[str, Any] | None) -> None:
         return
     record = clock.latest(clock.of_facts(known["facts"]), clock.of_facts(facts.find(*clock.FACTS)))
     facts.put(clock.facts_of(record))
-    trial.resolve(now(), trial.checked(known["facts"].get(trial.FACT, "")))
+    trial.resolve(now(), checked(known["facts"].get(trial.FACT, "")))
 
 
 def _require_sound(connection: sqlite3.Connection) -> None:

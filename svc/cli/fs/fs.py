@@ -17,7 +17,8 @@ from svc.commandline.arguments import (
 )
 from svc.commandline.output import plain, size, when
 from svc.errors import BadAnswer, Conflict, SvcError, UsageError
-from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
+from svc.limits import FILE_READ_MAX
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from svc.client import transport
 from svc.client.requests import pages, query
 from svc.commandline import output
 from svc.errors import BadAnswer, TooManyRequests
-from svc.limits import FILES_LISTED_MAX
 from svc_helper.wire import quick_json
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

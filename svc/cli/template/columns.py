@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from svc.client.requests import show_outcome
 from svc.commandline.output import note, pick, plain, size, state, text, when
-from svc.limits import ACCESS_HOST, PORT_KINDS
+from svc.limits import PORT_KINDS
+from svc_helper.wire.limits import ACCESS_HOST
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

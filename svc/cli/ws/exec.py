@@ -9,8 +9,9 @@ from svc.client.requests import ask, show_raw
 from svc.commandline import output
 from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, whole
 from svc.errors import BadAnswer, InvalidRequest, UsageError
-from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
+from svc.limits import EXEC_TIMEOUT_DEFAULT_S
 from svc_helper.wire import quick_json
+from svc_helper.wire.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_MAX_S
 
 EXIT_TIMED_OUT = 124  # the API's code too, as that of timeout(1)
 ARG_WIDTH = 60  # characters of a word in a message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli.template.columns import each, idle, launcher_notes, mounts
 from svc.cli.ws.columns import COLUMNS
 from svc.commandline.output import pick, plain, size, state, text, when
-from svc.limits import ACCESS_HOST
+from svc_helper.wire.limits import ACCESS_HOST
 
 
 def _gpu(gpu: object, human: bool) -> str:

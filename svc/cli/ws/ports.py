@@ -7,7 +7,8 @@ from svc.client.requests import ask, items, quote, show_ended, show_items, show_
 from svc.commandline import output
 from svc.commandline.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, port_name, whole
 from svc.commandline.output import plain, state, url
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
+from svc.limits import PORT_KINDS
+from svc_helper.wire.limits import ACCESS_HOST, ACCESS_OWNER
 
 PORT_MAX = 65535
 ACCESS = (ACCESS_OWNER, ACCESS_HOST)

@@ -26,7 +26,8 @@ def _alternative(option: object) -> str:
 
 def _without_gpus(option: object) -> bool:
     """Whether a use of GPUs would get none: this host, the template or the quota has none for it."""
-    return pick(option, "resources.gpu_count") == 0 and pick(option, "gpu_use_case") != GPU_USE_CASES[0]
+    wants_some: bool = pick(option, "gpu_use_case") != GPU_USE_CASES[0]
+    return wants_some and pick(option, "resources.gpu_count") == 0
 
 
 FIELDS = (

@@ -23,7 +23,7 @@ from svc.commandline.arguments import QUIET, Argument, Arguments, Command
 from svc.commandline.output import pick, text
 from svc.engine_errors import CommandNotExecutable, CommandNotFound, MemoryTooSmall
 from svc.errors import BadAnswer, ExitedAtOnce, NotFound, SvcError, Unreachable, UsageError
-from svc.limits import EXEC_TIMEOUT_MAX_S
+from svc_helper.wire.limits import EXEC_TIMEOUT_MAX_S
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

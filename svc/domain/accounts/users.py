@@ -29,7 +29,8 @@ from svc.errors import (
 )
 from svc.helper.helper import Helper
 from svc.host.ids import now
-from svc.limits import DISPLAY_NAME_MAX, NEW_USER_NAME, USER_ID, USER_NAME, USER_NAME_MAX
+from svc.limits import DISPLAY_NAME_MAX, USER_ID
+from svc_helper.wire.limits import NEW_USER_NAME, USER_NAME, USER_NAME_MAX
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
 

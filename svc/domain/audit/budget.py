@@ -57,7 +57,8 @@ def is_spent(user_id: int | None) -> bool:
     if row is None:
         return False
     present = now()
-    return after(present, -PERIOD_S) < row[0] <= present  # not the future: the clock may have been set back
+    oldest: str = row[0]
+    return after(present, -PERIOD_S) < oldest <= present  # not the future: the clock may have been set back
 
 
 class Counted:

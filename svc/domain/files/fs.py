@@ -30,13 +30,9 @@ from svc.errors import (
     RemovalIncomplete,
     SvcError,
 )
-from svc.limits import (
-    ARCHIVE_BYTES_MAX,
-    ARCHIVE_MEMBERS_MAX,
-    FILE_READ_MAX,
-    USER_NAME_MAX,
-)
+from svc.limits import ARCHIVE_BYTES_MAX, ARCHIVE_MEMBERS_MAX, FILE_READ_MAX
 from svc.log import log
+from svc_helper.wire.limits import USER_NAME_MAX
 
 WORK = "work"
 MOUNTED_AT = "/work"  # "Mounts the file root `work` at `/work`"

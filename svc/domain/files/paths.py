@@ -11,7 +11,7 @@ import re
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from svc.errors import EngineFailed, InvalidRequest
-from svc.limits import FILE_NAME_MAX, FILE_PATH_MAX
+from svc_helper.wire.limits import FILE_NAME_MAX, FILE_PATH_MAX
 
 _DISGUISED = re.compile(rb"%2e|%2f|%5c|\\", re.IGNORECASE)  # a dot or a separator
 _PLAIN = re.compile(r"[A-Za-z0-9._~/-]*")

@@ -59,5 +59,5 @@ def _require_free(directory: str, size: int) -> None:
 
 def _directory() -> str:
     """The directory of this process's database."""
-    path = database.execute_sql("PRAGMA database_list").fetchone()[2]
+    path: str = database.execute_sql("PRAGMA database_list").fetchone()[2]
     return os.path.dirname(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svc.domain.gpus import cdi, hardware
+from svc.domain.gpus.gpus import NONE, NVML
 
 KEYS = ("uuid", "model", "vram_bytes", "compute_capability", "mig")
 
@@ -18,7 +19,7 @@ def record() -> dict[str, Any]:
     """
     seen = hardware.inventory()
     state = cdi.state(seen)
-    provider = seen.provider if seen.provider in (hardware.NONE, hardware.NVML) else "file"
+    provider = seen.provider if seen.provider in (NONE, NVML) else "file"
     return {
         "provider": provider,
         "driver": seen.driver,

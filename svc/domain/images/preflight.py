@@ -20,7 +20,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.sizes import format_bytes
 from svc.errors import StorageFull
-from svc.limits import PREFLIGHT_S
+from svc_helper.wire.limits import PREFLIGHT_S
 
 
 class Figures(NamedTuple):

@@ -22,7 +22,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.templates import rows as template_rows
 from svc.errors import Conflict, EngineFailed, NotFound, OperationInProgress, SvcError
-from svc.limits import IMAGES_AT_ONCE
+from svc_helper.wire.limits import IMAGES_AT_ONCE
 
 USAGE_S, PRUNE_S = 60, 120  # reading all layers; removing many images
 PLATFORMS_MAX = 32  # of one list of images, which have its digest in common

@@ -18,7 +18,7 @@ from svc.domain.quotas import quotas
 from svc.domain.quotas.quotas import DEFAULT, Quota
 from svc.domain.quotas.resources import THOUSANDTHS
 from svc.errors import AdminOnly, Conflict, NotFound, invalid_field
-from svc.limits import SLUG
+from svc_helper.wire.limits import SLUG
 
 NAMES_MAX = 50  # user names in one error
 LIST = "sudo svc admin quota list"

@@ -17,8 +17,8 @@ from svc.limits import (
     DOCKERFILE_INSTRUCTIONS_MAX,
     DOCKERFILE_LINE_MAX,
     DOCKERFILE_STAGES_MAX,
-    IMAGE_REF_MAX,
 )
+from svc_helper.wire.limits import IMAGE_REF_MAX
 
 FIELD = "source.dockerfile"
 INSTRUCTIONS = {

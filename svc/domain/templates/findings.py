@@ -19,7 +19,8 @@ from svc.domain.sizes import format_bytes
 from svc.domain.templates import contexts, diffs, dockerfile_review, rows
 from svc.domain.templates.bundle_paths import DOCKERFILE
 from svc.domain.templates.parts import full_port
-from svc.limits import ACCESS_HOST, FINDINGS_MAX, PORT_KINDS
+from svc.limits import FINDINGS_MAX, PORT_KINDS
+from svc_helper.wire.limits import ACCESS_HOST
 
 if TYPE_CHECKING:
     from svc.domain.gpus.gpus import Hardware

@@ -11,7 +11,8 @@ from typing import Any
 from svc.domain import configuration
 from svc.domain.quotas import resources
 from svc.errors import ValidationFailed
-from svc.limits import ACCESS_OWNER, DOCUMENT_MAX, ENV_BYTES_MAX, PORT_KINDS
+from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX, PORT_KINDS
+from svc_helper.wire.limits import ACCESS_OWNER
 
 IDLE_NONE = {"action": "none", "after_minutes": None}  # of a document without `idle`
 # Of a port whose document has the name alone; without a container port it has the host's number.

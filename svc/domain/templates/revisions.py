@@ -18,7 +18,8 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates.findings import Content
 from svc.domain.templates.rows import Source, Template
 from svc.errors import NotFound
-from svc.limits import DOCKERFILE_IMAGES_MAX, REVISION_BYTES_PER_USER, REVISIONS_KEPT
+from svc.limits import REVISION_BYTES_PER_USER, REVISIONS_KEPT
+from svc_helper.wire.limits import DOCKERFILE_IMAGES_MAX
 
 BUILT = "localhost/svc/"  # not a registry: images that are built in the user's own store
 TAG_DIGITS = 16  # hex digits of the sources' digest

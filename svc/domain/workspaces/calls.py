@@ -20,7 +20,8 @@ from svc.domain.workspaces import containers, idle, reconcile_rules, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineUnavailable, NotFound, SvcError, WorkspaceNotRunning
 from svc.host.ids import now
-from svc.limits import EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, EXEC_TIMEOUT_DEFAULT_S
+from svc.limits import EXEC_TIMEOUT_DEFAULT_S
+from svc_helper.wire.limits import EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX
 
 EXEC_MARGIN_S = 15  # for the agent to kill what is left after the timeout, and to reply
 PROGRAM_MAX = 100  # characters of the program's name that the audit row keeps

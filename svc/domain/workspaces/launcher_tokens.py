@@ -14,7 +14,7 @@ from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError
-from svc.limits import PLACEHOLDER
+from svc_helper.wire.limits import PLACEHOLDER
 
 _TOKEN = re.compile(r"[!-~]{1,256}")
 

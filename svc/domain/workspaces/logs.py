@@ -19,7 +19,8 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, states
 from svc.errors import EngineFailed, EngineTimeout
 from svc.helper.transfers import Transfer
-from svc.limits import FILE_FACTS_S, LOG_BYTES_MAX, LOG_MARKER_MAX, LOG_MARKERS_MAX
+from svc.limits import FILE_FACTS_S
+from svc_helper.wire.limits import LOG_BYTES_MAX, LOG_MARKER_MAX, LOG_MARKERS_MAX
 
 
 class Log:

@@ -19,6 +19,7 @@ from typing import Any
 from svc.domain import untrusted
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
+from svc.domain.gpus.gpus import Gpu
 from svc.domain.principal import Caller
 from svc.domain.quotas import resources
 from svc.domain.workspaces import calls, leases, states
@@ -59,7 +60,7 @@ def gpus(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def _gpu(
-    uuid: str, known: hardware.Gpu | None, utilization_percent: int | None, uses: list[gpu_use.Use]
+    uuid: str, known: Gpu | None, utilization_percent: int | None, uses: list[gpu_use.Use]
 ) -> dict[str, Any]:
     """One GPU; a lost one has its uuid only."""
     mine = [use for use in uses if use.gpu == uuid]

@@ -40,8 +40,9 @@ from svc.errors import (
     WorkspaceNotRunning,
 )
 from svc.host.ids import now
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORTS_PER_WORKSPACE, PORTS_SHARE
+from svc.limits import PORT_KINDS, PORTS_PER_WORKSPACE, PORTS_SHARE
 from svc.log import log
+from svc_helper.wire.limits import ACCESS_HOST, ACCESS_OWNER
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65535

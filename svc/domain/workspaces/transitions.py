@@ -21,6 +21,7 @@ from svc.db.connect import write
 from svc.db.held import numbers
 from svc.domain import engine_hints, operations
 from svc.domain.audit import audit
+from svc.domain.audit.subjects import Subject
 from svc.domain.gpus import health as gpu_health
 from svc.domain.licence import gate
 from svc.domain.principal import Caller
@@ -102,7 +103,7 @@ def _create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None
     except SvcError as error:
         with contextlib.suppress(SvcError):
             _remove(caller, claimed)
-        subject = audit.Subject(claimed.name, claimed.owner_id, claimed.owner)  # its row is gone
+        subject = Subject(claimed.name, claimed.owner_id, claimed.owner)  # its row is gone
         audit.end(caller, "workspace.create", claimed.id, error.code, claimed.work, subject)
         raise
     with write():

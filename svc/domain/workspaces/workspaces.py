@@ -40,7 +40,8 @@ from svc.domain.workspaces import (
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped, invalid_field
 from svc.host.ids import new_id, now
-from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
+from svc.limits import ENV_BYTES_MAX, STOP_GRACE_S
+from svc_helper.wire.limits import ENV_COUNT_MAX
 
 
 def page_of(caller: Caller, page: Page, owner: str | None = None, *, everyones: bool = False) -> str:

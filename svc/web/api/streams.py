@@ -20,7 +20,7 @@ from svc.errors import InvalidRequest, invalid_field
 from svc.web import outputs
 from svc.web.access import MEMBER, Access, route
 from svc.web.gunicorn_worker import shutdown, transfers
-from svc.web.schemas.logs import LOG_PLACE, FollowQuery, RawLogQuery
+from svc.web.schemas.logs import FollowQuery, RawLogQuery
 from svc.web.streaming import followed_logs, monitors, sse
 
 blueprint = Blueprint("streams", __name__)
@@ -94,7 +94,7 @@ def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
 def _last_place(after: str | None) -> Place | None:
     """The header of a client that comes back, which repeats the URL of its first request, or `after`."""
     header = request.headers.get("Last-Event-ID", "")
-    if header and not re.fullmatch(LOG_PLACE, header):
+    if header and not re.fullmatch(followed.PLACE, header):
         raise invalid_field("Last-Event-ID", "invalid", "Not the id of an event of a log.")
     text = header or after
     return followed.place_of(text) if text else None

@@ -14,8 +14,8 @@ import struct
 import time
 from typing import Any, NamedTuple
 
-from svc.limits import USER_NAME
 from svc_helper.wire import sock_diag
+from svc_helper.wire.limits import USER_NAME
 
 STRANGERS = "without account"
 _UCRED = struct.Struct("i2I")

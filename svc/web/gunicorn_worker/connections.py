@@ -227,5 +227,7 @@ def _no_more(size_hint: int | None = None) -> bytes:
 def _too_long(head: bytearray) -> Exception:
     line = head.find(b"\r\n")
     if line < 0:
-        return http_errors.LimitRequestLine(len(head), HEAD_MAX)
-    return http_errors.LimitRequestHeaders("limit request headers fields size")
+        error: Exception = http_errors.LimitRequestLine(len(head), HEAD_MAX)
+    else:
+        error = http_errors.LimitRequestHeaders("limit request headers fields size")
+    return error

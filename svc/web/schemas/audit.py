@@ -8,9 +8,9 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from svc.limits import USER_NAME_MAX
 from svc.web.schemas.fields import Text
 from svc.web.schemas.pages import ListQuery, page_of
+from svc_helper.wire.limits import USER_NAME_MAX
 
 NAME_MAX = 64  # of an action, an outcome, a request id
 USER_MAX = USER_NAME_MAX + 32  # of an account, which may be retired

@@ -13,7 +13,7 @@ from marshmallow import ValidationError, fields, validate
 
 from svc.domain.plain_text import is_plain
 from svc.host.ids import ALPHABET, LENGTH
-from svc.limits import (
+from svc_helper.wire.limits import (
     ARGUMENT_NAME,
     ENV_NAME,
     ENV_VALUE_MAX,
@@ -104,10 +104,10 @@ class Text(fields.String):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
         if type(value) is not str:
             raise ValidationError("Not a string.")
-        value = unicodedata.normalize("NFC", value)
-        if not is_plain(value):
+        text = unicodedata.normalize("NFC", value)
+        if not is_plain(text):
             raise ValidationError("Contains a control, direction or invisible character.")
-        return value
+        return text
 
 
 class Raw(fields.String):
@@ -133,7 +133,7 @@ COMMAND_TOO_LONG = (
 )
 
 
-class Command(fields.List):
+class Command(fields.List[str]):
     """A command as a list of arguments that fits one message to the helper; `program`: the first is one."""
 
     def __init__(
@@ -150,7 +150,7 @@ class Command(fields.List):
             raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in total.")
 
 
-class SecretBytes(fields.Field):
+class SecretBytes(fields.Field[bytes]):
     """Bytes in base64, which no message repeats."""
 
     def __init__(self, **options: Any) -> None:
@@ -165,7 +165,7 @@ class SecretBytes(fields.Field):
         raise ValidationError("Not base64.")
 
 
-class ExecCommand(fields.List):
+class ExecCommand(fields.List[str]):
     """A command as the kernel takes it: any number of words, within its limits for each and for all."""
 
     items_max = EXEC_COMMAND_BYTES_MAX // EXEC_ARG_COST

@@ -10,9 +10,10 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from svc.domain.files import paths as fs_paths
 from svc.domain.files.fs import TYPES
-from svc.limits import FILE_READ_MAX, FILES_LISTED_DEFAULT, FILES_LISTED_MAX
+from svc.limits import FILE_READ_MAX, FILES_LISTED_DEFAULT
 from svc.web.schemas.fields import Flag, QueryFlag, QueryNumber
 from svc.web.schemas.pages import OFFSET_MAX, Envelope
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 SIZE_MAX = 2**63 - 1
 

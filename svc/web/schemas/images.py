@@ -6,22 +6,22 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from svc.limits import (
-    BUILD_ARGS_BYTES_MAX,
-    BUILD_ARGS_MAX,
-    BUILD_SECRET_ID,
-    BUILD_SECRETS_BYTES_MAX,
-    BUILD_SECRETS_MAX,
-    DOCUMENT_BODY_MAX,
-    REGISTRY_HOST,
-    REGISTRY_PATH,
-)
+from svc.limits import DOCUMENT_BODY_MAX
 from svc.web.schemas.errors import ErrorAction, RecordWarning
 from svc.web.schemas.fields import ArgumentName, Flag, SecretBytes, duplicates, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
 from svc.web.schemas.pages import Envelope, ListQuery, page_of, status_field
 from svc.web.schemas.resources import Variable
+from svc_helper.wire.limits import (
+    BUILD_ARGS_BYTES_MAX,
+    BUILD_ARGS_MAX,
+    BUILD_SECRET_ID,
+    BUILD_SECRETS_BYTES_MAX,
+    BUILD_SECRETS_MAX,
+    REGISTRY_HOST,
+    REGISTRY_PATH,
+)
 
 REGISTRIES_MAX = 64
 ID_RULE = "Use letters, digits, _, . and - (not at the beginning), at most 63."

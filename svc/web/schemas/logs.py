@@ -5,8 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from svc.domain.workspaces.live.followed import PLACE as LOG_PLACE
-from svc.limits import LOG_TAIL_MAX, SIZE_MAX
 from svc.web.schemas.fields import QueryFlag, QueryNumber, Slug, matching
+from svc_helper.wire.limits import LOG_TAIL_MAX, SIZE_MAX
 
 
 class LogQuery(Schema):

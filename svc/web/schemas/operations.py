@@ -5,10 +5,10 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.domain.operations import KINDS
-from svc.limits import IMAGE_REF_MAX
 from svc.web.schemas.errors import ErrorInner
 from svc.web.schemas.fields import QueryNumber, Text
 from svc.web.schemas.pages import ListQuery, choices_field, page_of, status_field
+from svc_helper.wire.limits import IMAGE_REF_MAX
 
 AFTER_MAX = 10**9
 STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")

@@ -7,8 +7,9 @@ from typing import Any
 from marshmallow import Schema, fields, post_load
 
 from svc.domain.pages import Page
-from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_ID, USER_NAME
+from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_ID
 from svc.web.schemas.fields import QueryNumber, Text, matching
+from svc_helper.wire.limits import USER_NAME
 
 OFFSET_MAX = 10**9
 

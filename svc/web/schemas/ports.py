@@ -6,9 +6,10 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORT_USERS
+from svc.limits import PORT_KINDS, PORT_USERS
 from svc.web.schemas.fields import Slug, Whole, matching
 from svc.web.schemas.pages import page_of
+from svc_helper.wire.limits import ACCESS_HOST, ACCESS_OWNER
 
 
 def access_field() -> fields.String:

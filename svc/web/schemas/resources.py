@@ -8,9 +8,17 @@ from marshmallow import Schema, fields, validate, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from svc.domain.quotas.resources import UNLIMITED
-from svc.limits import ENV_COUNT_MAX
 from svc.web.schemas.fields import Number, VariableName, Whole, duplicates, variable_value
-from svc_helper.wire.limits import CPU_MAX, GPUS_MAX, MEMORY_MIN, PIDS_MAX, RUN_AS_MAX, SHM_MIN, SIZE_MAX
+from svc_helper.wire.limits import (
+    CPU_MAX,
+    ENV_COUNT_MAX,
+    GPUS_MAX,
+    MEMORY_MIN,
+    PIDS_MAX,
+    RUN_AS_MAX,
+    SHM_MIN,
+    SIZE_MAX,
+)
 
 CPU_MIN = 0.01
 

@@ -14,20 +14,11 @@ from marshmallow import Schema, fields, post_load, validate, validates, validate
 from marshmallow.exceptions import ValidationError
 
 from svc.domain.templates.parts import PORT_DEFAULTS
-from svc.limits import (
-    ENV_COUNT_MAX,
-    IDLE_MINUTES_MAX,
-    IDLE_MINUTES_MIN,
-    LAUNCHERS_MAX,
-    MOUNTS_MAX,
-    PLACEHOLDER,
-    PORTS_MAX,
-    TOKEN_PATTERN_MAX,
-)
+from svc.limits import IDLE_MINUTES_MAX, IDLE_MINUTES_MIN, LAUNCHERS_MAX, PORTS_MAX
 from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, Whole, duplicates, matching
 from svc.web.schemas.ports import PortAdd
 from svc.web.schemas.resources import Variable, WithEnv
-from svc_helper.wire.limits import SIZE_MAX
+from svc_helper.wire.limits import ENV_COUNT_MAX, MOUNTS_MAX, PLACEHOLDER, SIZE_MAX, TOKEN_PATTERN_MAX
 
 TITLE_MAX, PATH_MAX, ROOT_MAX = 128, 255, 64
 WORK = "/work"  # where every workspace has its owner's `work`

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from svc.limits import BUNDLE_DOCKERFILE_MAX, DOCUMENT_BODY_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX, REVISION_MAX
+from svc.limits import BUNDLE_DOCKERFILE_MAX, DOCUMENT_BODY_MAX, REVISION_MAX
 from svc.web.schemas.fields import (
     Flag,
     QueryFlag,
@@ -23,6 +23,7 @@ from svc.web.schemas.fields import (
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.resources import Defaults, Limits, RunAs, WithEnv
 from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, WithParts
+from svc_helper.wire.limits import ENV_COUNT_MAX, IMAGE_REF_MAX
 
 DESCRIPTION_MAX = 1024
 RESERVED = ("import",)  # a path beside those of templates

@@ -7,10 +7,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from svc.limits import DOCUMENT_BODY_MAX, JSON_DEPTH_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX
+from svc.limits import DOCUMENT_BODY_MAX, JSON_DEPTH_MAX
 from svc.web.schemas.fields import Command, QueryNumber, Whole, matching
 from svc.web.schemas.pages import Envelope
 from svc_helper.wire import strict_json
+from svc_helper.wire.limits import TERMINAL_ID, TERMINAL_SIDE_MAX
 
 COLS, ROWS = 80, 24  # of a window that does not tell its size
 COMMAND_MAX = 4096  # bytes in a query, which has a line of 8 KiB with the rest of the request

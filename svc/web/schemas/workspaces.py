@@ -9,14 +9,11 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from svc.domain.workspaces import upgrade_plan
 from svc.domain.workspaces.records import ALLOWED_ACTIONS
 from svc.limits import (
-    ACCESS_HOST,
-    ACCESS_OWNER,
     DELETE_AFTER_S,
     DISPLAY_NAME_MAX,
     DOCUMENT_BODY_MAX,
     EXEC_BODY_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
-    EXEC_TIMEOUT_MAX_S,
     IDLE_EXTEND_HOURS_MAX,
     PORT_KINDS,
     PORTS_PER_WORKSPACE,
@@ -39,6 +36,7 @@ from svc.web.schemas.operations import Progress
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd, connect_field, ssh_field, url_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
+from svc_helper.wire.limits import ACCESS_HOST, ACCESS_OWNER, EXEC_TIMEOUT_MAX_S
 
 STATUSES = tuple(ALLOWED_ACTIONS)
 RESERVED = ("capacity", "check", "recommend", "setup")  # paths beside the workspaces' own

@@ -14,10 +14,10 @@ from typing import Any
 from svc import websocket
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live.attached import Attached
-from svc.limits import TERMINAL_SIDE_MAX
 from svc.web.streaming.stream import READ, WRITE
 from svc.web.streaming.websocket import BAD_MESSAGE, ENDED, TAKEN_AWAY, WebSocketStream
 from svc.websocket import BINARY, Broken
+from svc_helper.wire.limits import TERMINAL_SIDE_MAX
 
 PROTOCOL = "svc-terminal.1"
 TOUCH_S = 60.0  # between two notes in the database that somebody types

@@ -23,7 +23,7 @@ from svc import errors
 from svc.helper import helper, replies
 from svc.helper.helper import Helper
 from svc.helper.replies import ERRORS
-from svc.limits import CALLS_PER_USER_MAX
+from svc_helper.wire.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import MEMFD_MAX, SEALS, Frame, receive, send, send_reply
 
 WS = {"id": "ws-0abc9xyz"}

@@ -21,7 +21,7 @@ from svc import errors
 from svc.helper import transfers
 from svc.helper.helper import TRANSFERS_PER_USER, Helper
 from svc.helper.transfers import DataStream, Transfer
-from svc.limits import CALLS_PER_USER_MAX
+from svc_helper.wire.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import Frame, receive, send
 
 FILE = {"root": "work", "path": "a"}

@@ -11,7 +11,7 @@ import pytest
 from fake_service import Service, Svc
 
 from svc.cli import completion
-from svc.limits import FILES_LISTED_MAX
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 WORKSPACES = "GET /api/workspaces?limit=200"
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from unit.serving import checked
 
-from svc.limits import BODY_MAX, EXEC_ARG_MAX, EXEC_BODY_MAX, EXEC_COMMAND_BYTES_MAX
+from svc.limits import BODY_MAX, EXEC_BODY_MAX
+from svc_helper.wire.limits import EXEC_ARG_MAX, EXEC_COMMAND_BYTES_MAX
 
 REQUESTED = {"name": "new", "template": "base"}
 

@@ -17,8 +17,8 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, states
 from svc.errors import EngineFailed
 from svc.helper.transfers import DataStream
-from svc.limits import LOG_MARKER_MAX
 from svc_helper.wire import log_frames as frames
+from svc_helper.wire.limits import LOG_MARKER_MAX
 
 MISSING = "some output is missing here: it is no longer kept"
 PLACE = r"[0-9]{1,15}\.[0-9]{1,15}\.[0-9]{1,15}-?"

@@ -18,12 +18,12 @@ from typing import Any
 from svc.domain import pages, untrusted
 from svc.domain.audit import audit
 from svc.domain.principal import Caller
-from svc.domain.workspaces import calls, idle, states
+from svc.domain.workspaces import calls, containers, idle, states
 from svc.domain.workspaces.live.attached import Attached
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineFailed, NotFound, TooManyTerminals, WorkspaceOutdated
 from svc.helper.replies import escaped
-from svc.limits import EXEC_ARGS_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX, TERMINALS_MAX
+from svc_helper.wire.limits import EXEC_ARGS_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX, TERMINALS_MAX
 
 STATES = ("running", "exited")
 PROGRAM_MAX = 100  # characters of the program's name that the audit row keeps
@@ -146,7 +146,7 @@ def _finding(caller: Caller, workspace: Workspace, terminal_id: str) -> Iterator
         try:
             yield
         except NotFound:
-            missing = calls.containers.is_running(caller, workspace)
+            missing = containers.is_running(caller, workspace)
             if not missing:
                 raise
     if missing:

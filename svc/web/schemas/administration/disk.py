@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
-from svc.limits import USER_NAME
 from svc.web.schemas.fields import matching
 from svc.web.schemas.pages import page_of
+from svc_helper.wire.limits import USER_NAME
 
 USERS_MAX = 1000
 NONE_YET = {"description": "null: not measured yet"}

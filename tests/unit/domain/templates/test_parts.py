@@ -9,7 +9,8 @@ from unit.configuring import configured
 
 from svc.domain.templates import parts as template_parts
 from svc.errors import ValidationFailed
-from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX, ENV_VALUE_MAX
+from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
+from svc_helper.wire.limits import ENV_VALUE_MAX
 
 EMPTY: dict[str, Any] = {
     "defaults": {}, "limits": {}, "gpu": {}, "env": [], "launchers": [], "ports": [], "mounts": [],

@@ -25,7 +25,8 @@ from svc.domain.templates import (
 )
 from svc.domain.templates.bundles import ContextFile
 from svc.domain.templates.rows import Source
-from svc.limits import DOCKERFILE_IMAGES_MAX, REVISIONS_KEPT
+from svc.limits import REVISIONS_KEPT
+from svc_helper.wire.limits import DOCKERFILE_IMAGES_MAX
 
 PINNED = "registry.example/x@sha256:" + "0" * 64
 RECIPE = f"FROM registry.example/debian:12 AS base\nFROM {PINNED}\nCOPY --from=base /a /a\n"

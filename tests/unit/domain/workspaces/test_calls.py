@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from unit.serving import CONTAINER, FarEnd, make_workspace
 
-from svc import errors, limits
+from svc import errors
 from svc.db.connect import database
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import states, workspaces
 from svc.host.ids import now
+from svc_helper.wire.limits import EXEC_OUTPUT_MAX
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_the_end_that_a_call_notes_has_the_reconcilers_reason(
         {},
         {"exit_code": "0"},
         {"stdout": "!!!"},
-        {"stdout": "A" * (limits.EXEC_OUTPUT_MAX * 2)},
+        {"stdout": "A" * (EXEC_OUTPUT_MAX * 2)},
         {"stdout": 5},
         {"truncated": 1},
         {"duration_ms": 2**70},

@@ -9,7 +9,7 @@ from svc import errors
 from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs
-from svc.limits import LOG_BYTES_MAX
+from svc_helper.wire.limits import LOG_BYTES_MAX
 
 WEB = {"name": "web", "title": "", "command": ["serve"], "env": [], "port": None, "autostart": False}
 

@@ -12,8 +12,9 @@ from unit.serving import checked
 
 from svc.db.connect import close_database, database
 from svc.domain.audit import audit, budget
-from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
+from svc.limits import FILE_READ_MAX
 from svc.web import outputs
+from svc_helper.wire.limits import FILES_LISTED_MAX
 
 ODD = [b"caf\xe9", b"-rf", b"a\nb", b"\x1b[31m", "\u202egpj.exe".encode(), b"<img onerror=x>",
        b"a b+c&d=e%41#?",

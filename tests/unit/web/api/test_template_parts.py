@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ValidationFailed
-from svc.limits import IDLE_MINUTES_MAX, IDLE_MINUTES_MIN, LAUNCHERS_MAX, MOUNTS_MAX, PORTS_MAX
+from svc.limits import IDLE_MINUTES_MAX, IDLE_MINUTES_MIN, LAUNCHERS_MAX, PORTS_MAX
 from svc.web.schemas.loading import load
 from svc.web.schemas.template_parts import SYSTEM, WithParts
 from svc_helper.wire import arguments
+from svc_helper.wire.limits import MOUNTS_MAX
 
 PARTS = WithParts()
 
