@@ -180,7 +180,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/errors.md": errors_page,
     "docs/doctor.md": doctor_page,
     "docs/cli.md": cli_page,
-    "docs/modules.md": lambda: HEADER.format(source="the docstrings and setup.cfg") + modules.page(),
+    "docs/modules.md": lambda: HEADER.format(source="the docstrings and .importlinter") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
     "schema/api.d.ts": lambda: api_types.page(api()),
     "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",

@@ -1,6 +1,6 @@
 """The page docs/modules.md: every folder and module in one line, and the import directions.
 
-Made from the docstrings and from the layers contracts in setup.cfg, so it cannot
+Made from the docstrings and from the layers contracts in .importlinter, so it cannot
 drift from the code.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,10 @@ where a sentence of the specification is kept, is in [code-map.md](code-map.md).
 
 ## Import directions
 
-A module imports from its own layer's folder and from the layers below it; layers on one line do
-not import each other. `tests/run conventions` fails for an arrow that points upwards and for a
-module without a layer.
+Each folder has layers, shown above its modules: a module or folder imports from the lines below its own,
+never from the same line or from those above. Where no lines are shown, modules do not import each other.
+`tests/run conventions` fails for an import that points upwards, for one that closes a circle, and for a
+module without a line in `.importlinter`.
 """
 
 
@@ -38,14 +40,16 @@ def row(path: Path) -> str:
     return f"| `{path.name}` | {text} |\n"
 
 
-def layers() -> Iterator[tuple[str, str, list[str]]]:
-    """Each layers contract of setup.cfg: its name, its package, its layers from the top down."""
+def layers() -> dict[str, str]:
+    """The layers of each package that has a contract of them in .importlinter, from the top down."""
     config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    for section in config.sections():
-        if section.startswith("importlinter:contract:") and config[section]["type"] == "layers":
-            contract = config[section]
-            yield contract["name"], contract["containers"], contract["layers"].strip().splitlines()
+    config.read(ROOT / ".importlinter")
+    contracts = (config[name] for name in config.sections() if name.startswith("importlinter:contract:"))
+    return {
+        contract["containers"]: contract["layers"].strip()
+        for contract in contracts
+        if contract["type"] == "layers"
+    }
 
 
 def folders() -> Iterator[Path]:
@@ -57,12 +61,12 @@ def folders() -> Iterator[Path]:
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
-    for name, container, rows in layers():
-        diagram = "\n".join(f"    {row}" for row in rows)
-        parts.append(f"{name} (`{container}`):\n\n{diagram}\n")
+    diagrams = layers()
     for folder in folders():
         name = folder.relative_to(ROOT)
         parts.append(f"## {name}/\n\n{first_line(folder / '__init__.py')}\n")
+        if diagram := diagrams.get(".".join(name.parts)):
+            parts.append(textwrap.indent(diagram, "    ") + "\n")
         modules = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
         rows = "".join(row(path) for path in modules)
         if rows:

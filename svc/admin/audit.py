@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.admin.command import as_owner, named_file, settings_of, wrap_db_errors
+from svc.admin.command import named_file, settings_of, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, path
 

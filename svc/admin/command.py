@@ -1,4 +1,4 @@
-"""What every command of `svc admin` begins with: its settings, and the database opened as its owner."""
+"""What every command of `svc admin` begins with: settings, rights, errors of the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from svc.commandline.arguments import Arguments
-    from svc.domain.accounts.users import Account
 
 
 def named_file(text: str) -> str:
@@ -109,70 +108,6 @@ def for_database(command: str, settings: Settings) -> str:
     from svc.db import location
 
     return location.for_database(command, settings)
-
-
-def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -> Any:
-    """The result of `work` (JSON values) on the opened database, by a process of its owner.
-
-    That process has no terminal: ask for what must be typed before. The result is untrusted.
-    The administrator's commands may use the reserve of a full disk.
-    """
-    from svc.admin.actor import OPERATOR  # read before the process becomes the database's owner
-    from svc.db import acting
-    from svc.db.connect import close_database, open_database
-    from svc.db.location import database_path
-    from svc.db.reserve import entitled
-    from svc.host.owner import RUN_S, owner_of, run_as
-
-    database = database_path(settings)
-    require_owner(database)
-    _require_no_restore(settings, database)
-    require_not_lost(settings, database)
-
-    def opened() -> Any:
-        acting.by_default("admin", OPERATOR)
-        open_database(database)
-        try:
-            with entitled():
-                return work()
-        finally:
-            close_database()
-
-    return run_as(owner_of(database), opened, within_s or RUN_S)
-
-
-def _require_no_restore(settings: Settings, database: str) -> None:
-    from svc.errors import SettingInvalid
-    from svc.host.restoring import require_none
-
-    try:
-        state_dir = settings.state_dir
-    except SettingInvalid:
-        return  # a command that needs the setting refuses it; the others do not know where the note would be
-    require_none(state_dir, database)
-
-
-def require_not_lost(settings: Settings, database: str) -> None:
-    """Raise DatabaseRefused for a missing or empty file that was a database by root's records."""
-    from svc.admin.backup.snapshots import restore_hint
-    from svc.db.location import lost_database
-    from svc.errors import DatabaseRefused
-
-    if lost := lost_database(settings, database):
-        raise DatabaseRefused(lost, hint=restore_hint(settings, database))
-
-
-def active_account(name: str) -> Account:
-    """The account of this name; raises NotFound, or Conflict for a retired one."""
-    from svc.domain.accounts import users
-    from svc.errors import Conflict
-
-    user = users.get(name)
-    if users.is_retired(user):
-        raise Conflict(
-            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
-        )
-    return user
 
 
 def exit_on_signals() -> None:

@@ -17,6 +17,7 @@ from svc.commandline.arguments import Argument, Arguments, Command
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
     from svc.admin.findings import Finding, Host
     from svc.settings import Settings
@@ -53,13 +54,11 @@ def doctor(args: Arguments) -> int:
     directory; it deletes nothing. A pasted chown would be less safe: whoever can
     write the directory may put a link there meanwhile.
     """
-    from svc.admin import reporting
-
     findings = list(repaired(args)) if args.repair else []
     settings = settings_of(args, silent=True)  # its faults are findings
     findings += findings_of(settings)
     records = [finding._asdict() for finding in findings]
-    reporting.findings(settings, records)
+    report(settings, records)
     if args.json:
         output.items_json(records)
     elif output.on_terminal():
@@ -82,6 +81,15 @@ def findings_of(settings: Settings) -> list[Finding]:
         raise
     checks = [check for check in order.CHECKS if host.database or check not in order.NEED_DATABASE]
     return bounded(run(checks, host))
+
+
+def report(settings: Settings, records: list[dict[str, Any]]) -> None:
+    """Report what was found."""
+    from svc.admin import reporting
+    from svc.domain import host_reports
+
+    if reporting.is_reported(settings):
+        reporting.write(settings, host_reports.HOST, records)
 
 
 def repaired(args: Arguments) -> Iterator[Finding]:

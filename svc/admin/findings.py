@@ -1,4 +1,4 @@
-"""The host that `svc admin doctor` checks, and the findings that its checks yield."""
+"""The host that `svc admin doctor` checks, readers of its files, and the findings that the checks yield."""
 
 from __future__ import annotations
 
@@ -109,3 +109,19 @@ def read_enrolled(state_dir: str) -> Iterator[Enrolled]:
         match = ENROLLED.fullmatch(line)
         if match:
             yield Enrolled(match[1], int(match[2]), match[3] == "administrator")
+
+
+class Range(NamedTuple):
+    """A line of /etc/subuid or /etc/subgid."""
+
+    start: int
+    end: int  # one past the last
+    owner: str
+
+
+def read_ranges(path: str) -> Iterator[Range]:
+    """The valid lines of the file."""
+    for line in lines_of(path):
+        match = re.fullmatch(r"([^:\s]+):([0-9]{1,10}):([0-9]{1,10})", line.strip())
+        if match:
+            yield Range(int(match[2]), int(match[2]) + int(match[3]), match[1])

@@ -29,17 +29,19 @@ def report(args: Arguments) -> int:
 
         23 * * * * root /usr/local/bin/svc admin report
     """
-    from svc.admin import doctor, reporting
+    from svc.admin import doctor
+    from svc.admin.backup import recovery_sets, snapshots
+    from svc.admin.release import status
     from svc.domain import host_reports
     from svc.errors import HostRefused
 
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     before = [(kind, _written(settings.state_dir, kind)) for kind in host_reports.KINDS]
-    reporting.backups(settings)
-    reporting.recovery_sets(settings)
-    reporting.updates(settings)
+    snapshots.report(settings)
+    recovery_sets.report(settings)
+    status.report(settings)
     found = doctor.findings_of(settings)
-    reporting.findings(settings, [finding._asdict() for finding in found])
+    doctor.report(settings, [finding._asdict() for finding in found])
     missing = [kind.name for kind, was in before if _written(settings.state_dir, kind) == was]
     if missing:
         where = host_reports.DIRECTORY

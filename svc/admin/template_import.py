@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.admin.command import active_account, as_owner, settings_of, wrap_db_errors
+from svc.admin.command import settings_of, wrap_db_errors
+from svc.admin.database import active_account, as_owner
 from svc.cli.template.columns import note_findings
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup

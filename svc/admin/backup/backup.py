@@ -63,14 +63,14 @@ def backup(args: Arguments) -> int:
 
         return verify(args, settings_of(args, ()))
     settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
-    from svc.admin import reporting
+    from svc.admin.backup import snapshots
     from svc.admin.backup.snapshot import source_of
     from svc.host.restoring import require_none
 
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
     record = into_directory(args, settings, source) if args.retention else into_file(args, source)
-    reporting.backups(settings)
+    snapshots.report(settings)
     if args.json:
         print_json(record)
     elif output.on_terminal():

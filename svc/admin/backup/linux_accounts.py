@@ -9,8 +9,7 @@ import grp
 import re
 import shlex
 
-from svc.admin.checks.subids import Range, read_ranges
-from svc.admin.findings import Enrolled, linux_account, read_enrolled
+from svc.admin.findings import Enrolled, Range, linux_account, read_enrolled, read_ranges
 from svc.settings import Settings
 from svc_helper.wire.limits import NEW_USER_NAME
 

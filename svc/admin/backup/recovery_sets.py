@@ -12,11 +12,15 @@ import stat
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from svc.admin import reporting
 from svc.admin.backup import package, recovery_set, snapshot_check
 from svc.admin.backup.target import Target
 from svc.commandline.output import shell_quote
-from svc.errors import FileRefused
+from svc.db.location import database_path
+from svc.domain import host_reports
+from svc.errors import FileRefused, SvcError
 from svc.host.owner import admin_command
+from svc.settings import Settings
 
 MANIFEST_MAX = 256 * 1024
 KEPT = 3  # sets of each kind that stay
@@ -48,6 +52,21 @@ def every(top: Target, here: Here) -> list[dict[str, Any]]:
     """
     names = [name for name in top.names() if recovery_set.NAME.fullmatch(name)]
     return sorted((record_of(top, name, here) for name in names), key=_age, reverse=True)
+
+
+def report(settings: Settings) -> None:
+    """Report the recovery sets, the newest first."""
+    if not reporting.is_reported(settings):
+        return
+    database = database_path(settings)
+    items: list[dict[str, Any]] = []
+    if os.path.lexists(recovery_set.path_of(settings, database)):
+        try:
+            with recovery_set.directory(settings, database, create=False) as top:
+                items = every(top, here(database))
+        except SvcError:
+            pass  # the doctor says why; the report is empty
+    reporting.write(settings, host_reports.RECOVERY_SETS, items)
 
 
 def _age(record: dict[str, Any]) -> tuple[str, str]:

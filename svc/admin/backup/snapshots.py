@@ -19,8 +19,11 @@ import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from svc.admin import reporting
 from svc.admin.backup.target import DRAFT, Target, opened
 from svc.db.faults import RESTORE
+from svc.db.location import database_path
+from svc.domain import host_reports
 from svc.errors import SvcError
 from svc.host.owner import admin_command
 from svc.settings import Settings
@@ -78,6 +81,21 @@ def restore_hint(settings: Settings, database: str) -> str:
     other = database if settings.resolved["SVC_DB"].source == "flag" else ""
     restore = admin_command(f"restore {shlex.quote(os.path.join(directory, newest))}", other)
     return f"stop the service, then: {restore}"
+
+
+def report(settings: Settings) -> None:
+    """Report the complete snapshots in SVC_BACKUP_DIR, the newest first."""
+    if not reporting.is_reported(settings):
+        return
+    items: list[dict[str, Any]] = []
+    try:
+        with opened(settings.backup_dir, instead="sudo svc admin doctor") as target:
+            for _, name in reversed(complete(target, database_path(settings))):
+                side = read_side(target, name) or {}
+                items.append({**side, "name": name, "host_files": target.status(name + HOST) is not None})
+    except SvcError:
+        pass  # the doctor says why; the report is empty
+    reporting.write(settings, host_reports.BACKUPS, items)
 
 
 def read_side(target: Target, name: str) -> dict[str, Any] | None:

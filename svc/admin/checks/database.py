@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from svc.admin.command import for_database, require_not_lost
+from svc.admin.command import for_database
+from svc.admin.database import require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.db import check
 from svc.db.faults import RESTORE

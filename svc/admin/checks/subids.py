@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import grp
 import pwd
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from svc.admin.findings import Finding, Host, fail, lines_of, linux_account, ok
+from svc.admin.findings import Finding, Host, Range, fail, linux_account, ok, read_ranges
 from svc_helper.provision import account_ids
 
 SUBIDS = 65536  # the user and group ids that a container image may use
 SUBID_FIRST = 100000
 DIRECTORY_S = 4.0  # for the ids of all ranges of one file, where a directory service does not list them
-
-
-class Range(NamedTuple):
-    """A line of /etc/subuid or /etc/subgid."""
-
-    start: int
-    end: int  # one past the last
-    owner: str
 
 
 def subids(host: Host) -> Iterator[Finding]:
@@ -33,14 +23,6 @@ def subids(host: Host) -> Iterator[Finding]:
         ranges = sorted(read_ranges(path))
         yield from _missing(host, kind, ranges)
         yield from _overlaps(host, kind, ranges)
-
-
-def read_ranges(path: str) -> Iterator[Range]:
-    """The valid lines of the file."""
-    for line in lines_of(path):
-        match = re.fullmatch(r"([^:\s]+):([0-9]{1,10}):([0-9]{1,10})", line.strip())
-        if match:
-            yield Range(int(match[2]), int(match[2]) + int(match[3]), match[1])
 
 
 def _missing(host: Host, kind: str, ranges: list[Range]) -> Iterator[Finding]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 from svc.admin.checks.confinement import status_of
 from svc.admin.findings import Finding, Host, fail, ok, warn
+from svc.admin.release.service_unit import SYSTEMCTL, UNIT, properties
 
-UNIT = "svc.service"
-SYSTEMCTL = "/usr/bin/systemctl"
-PROPERTIES = ("LoadState", "UnitFileState", "NeedDaemonReload", "ActiveState")
-REPLY_S = 10
 RELOAD = "sudo systemctl daemon-reload"
 REVERT = "sudo systemctl revert svc && sudo systemctl restart svc"
 
@@ -38,19 +34,6 @@ def unit(host: Host) -> Iterator[Finding]:
         yield fail("unit_failed", f"{UNIT} has failed", "journalctl -u svc -n 50; sudo systemctl restart svc")
     if sound:
         yield ok("unit", f"{UNIT} is loaded and starts at boot")
-
-
-def properties(program: str) -> dict[str, str]:
-    """The unit's properties, by systemd; none where it does not respond."""
-    argv = [program, "show", f"--property={','.join(PROPERTIES)}", UNIT]
-    environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    try:
-        reply = subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=REPLY_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return dict(line.split("=", 1) for line in reply.stdout.splitlines() if "=" in line)
 
 
 def helper_limits(host: Host) -> Iterator[Finding]:

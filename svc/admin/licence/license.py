@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import as_owner, print_json, require_owner, settings_of, wrap_db_errors
+from svc.admin.command import print_json, require_owner, settings_of, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import FOR_HELPER, as_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import FOR_HELPER, settings_of, sudo_command, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.admin.people.edit_user import LAST, last_administrator
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command

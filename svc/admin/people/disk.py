@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from svc.admin.command import as_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 from svc.errors import HostRefused, NotFound, Unreachable

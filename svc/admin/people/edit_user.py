@@ -7,15 +7,8 @@ after an interruption the row never grants what the helper does not, and the sam
 
 from __future__ import annotations
 
-from svc.admin.command import (
-    FOR_HELPER,
-    active_account,
-    as_owner,
-    for_database,
-    settings_of,
-    sudo_command,
-    wrap_db_errors,
-)
+from svc.admin.command import FOR_HELPER, for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.database import active_account, as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 

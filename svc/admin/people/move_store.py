@@ -5,14 +5,8 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import (
-    FOR_HELPER,
-    as_owner,
-    require_owner,
-    settings_of,
-    sudo_command,
-    wrap_db_errors,
-)
+from svc.admin.command import FOR_HELPER, require_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 

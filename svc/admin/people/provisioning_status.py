@@ -11,9 +11,9 @@ import pwd
 import re
 from typing import Any, NamedTuple
 
-from svc.admin.checks.subids import SUBIDS, read_ranges
+from svc.admin.checks.subids import SUBIDS
 from svc.admin.command import for_database
-from svc.admin.findings import Host, linux_account
+from svc.admin.findings import Host, linux_account, read_ranges
 from svc.domain.accounts import removal, users
 from svc.domain.accounts.users import Account
 from svc.limits import LOGIN_FAILURES_IN_A_ROW

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from svc.admin.command import as_owner, settings_of, wrap_db_errors
+from svc.admin.command import settings_of, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from svc.admin.command import active_account, as_owner, for_database, settings_of, wrap_db_errors
+from svc.admin.command import for_database, settings_of, wrap_db_errors
+from svc.admin.database import active_account, as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from svc.admin.command import as_owner, for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, cores, size, whole
 from svc_helper.wire.limits import SIZE_MAX

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 from svc.admin.command import (
     FOR_HELPER,
-    as_owner,
     for_database,
     require_owner,
     settings_of,
     sudo_command,
     wrap_db_errors,
 )
+from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
 

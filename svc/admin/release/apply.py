@@ -11,7 +11,7 @@ from typing import Any
 
 from svc.admin.actor import note
 from svc.admin.backup.snapshot import source_of
-from svc.admin.command import as_owner
+from svc.admin.database import as_owner
 from svc.admin.release import folder, judgement, record, switch
 from svc.admin.release.installation import Installed
 from svc.admin.release.rehearsal import rehearse

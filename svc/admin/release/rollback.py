@@ -59,7 +59,6 @@ def rollback_list(args: Arguments) -> int:
     command that can be run instead. On a terminal the reason and the command are
     below the table.
     """
-    from svc.admin import reporting
     from svc.admin.backup import recovery_set, recovery_sets
     from svc.admin.backup.snapshot import source_of
 
@@ -70,7 +69,7 @@ def rollback_list(args: Arguments) -> int:
     if os.path.lexists(directory):
         with recovery_set.directory(settings, source.database, create=False) as top:
             records = recovery_sets.every(top, recovery_sets.here(source.database))
-    reporting.recovery_sets(settings)
+    recovery_sets.report(settings)
     if args.json:
         output.items_json(records)
         return 0
@@ -120,7 +119,6 @@ def keep(
     settings: Settings, source: Source, why: dict[str, Any], *, kind: str, program: Any = None
 ) -> dict[str, Any]:
     """Keep the present state as a set, then remove old ones; the caller has the lock of backups."""
-    from svc.admin import reporting
     from svc.admin.backup import recovery_set, recovery_sets
     from svc.host import switching
 
@@ -128,7 +126,7 @@ def keep(
         kept = recovery_set.keep(source, top, why, kind=kind, program=program)
         spared = {kept["id"], *recovery_sets.in_use(switching.find(settings.state_dir))}
         recovery_sets.prune(top, recovery_sets.here(source.database), spared)
-    reporting.recovery_sets(settings)
+    recovery_sets.report(settings)
     return kept
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 
 from svc.admin.backup.package import run
-from svc.admin.checks.unit import SYSTEMCTL, UNIT, properties
 from svc.client import transport
 from svc.errors import HostRefused, SvcError
 
+UNIT = "svc.service"
+SYSTEMCTL = "/usr/bin/systemctl"
+PROPERTIES = ("LoadState", "UnitFileState", "NeedDaemonReload", "ActiveState")
+REPLY_S = 10
 SYSTEMD = "/run/systemd/system"
 STOPPED_BY_UPGRADE = "/run/svc-package/was-active"  # of the package's scripts: it ran, and should again
 STOP_S = 120
@@ -18,6 +22,19 @@ HEALTHY_WITHIN_S = 60.0
 EVERY_S = 0.5
 ANSWER_S = 5.0
 DOWN = ("inactive", "")
+
+
+def properties(program: str) -> dict[str, str]:
+    """The unit's properties, by systemd; none where it does not respond."""
+    argv = [program, "show", f"--property={','.join(PROPERTIES)}", UNIT]
+    environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    try:
+        reply = subprocess.run(
+            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=REPLY_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return dict(line.split("=", 1) for line in reply.stdout.splitlines() if "=" in line)
 
 
 def is_running() -> bool:

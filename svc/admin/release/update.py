@@ -46,12 +46,11 @@ def update_status(args: Arguments) -> int:
     installed. Fields: installed, commit, by (package or checkout), keys (of releases, in this
     build), source, checked, problem, available, applied, outcome, reason.
     """
-    from svc.admin import reporting
-    from svc.admin.release.status import status_of
+    from svc.admin.release import status
 
     settings = settings_of(args, NEEDED)
-    record = status_of(settings)
-    reporting.updates(settings)
+    record = status.status_of(settings)
+    status.report(settings)
     if args.json:
         print_json(record)
         return 0
@@ -138,8 +137,7 @@ def check(settings: Settings, here: Installed) -> Release | None:
 
     Raises ReleaseInvalid, ReleaseUnavailable, HostRefused.
     """
-    from svc.admin import reporting
-    from svc.admin.release import record
+    from svc.admin.release import record, status
     from svc.admin.release.judgement import is_newer
     from svc.errors import ReleaseInvalid, ReleaseUnavailable
     from svc.host.ids import now
@@ -151,12 +149,12 @@ def check(settings: Settings, here: Installed) -> Release | None:
     except (ReleaseInvalid, ReleaseUnavailable) as error:
         checked = {"at": now(), "source": source.place, "problem": error.message}
         record.change(settings.state_dir, checked=checked)
-        reporting.updates(settings)
+        status.report(settings)
         raise
     checked = {"at": now(), "source": source.place, "problem": ""}
     seen = {name: value for name, value in release._asdict().items() if name in record.SEEN}
     record.change(settings.state_dir, checked=checked, seen=seen | {"at": checked["at"]})
-    reporting.updates(settings)
+    status.report(settings)
     return release if is_newer(release, here) else None
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from svc.admin import command
 from svc.commandline.arguments import Arguments
-from svc.db.connect import database as db
 from svc.errors import DatabaseRefused
 
 
@@ -52,12 +51,6 @@ def test_unknown_settings_are_warned_about(
     settings = command.settings_of(arguments(db="/x.db"))
     assert settings.db == "/x.db"
     assert "SVC_PROT" in capsys.readouterr().err
-
-
-def test_the_owner_opens_the_database(database: str) -> None:
-    settings = command.settings_of(arguments(db=None))
-    count = "SELECT count(*) FROM users"
-    assert command.as_owner(settings, lambda: list(db.execute_sql(count).fetchone())) == [1]
 
 
 def test_root_and_the_owner_pass(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
