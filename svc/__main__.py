@@ -16,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
     from typing import NoReturn, TextIO
 
     from svc.commandline.arguments import Arguments, Command, CommandGroup
@@ -61,8 +61,8 @@ EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
 
-def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
-    """The argparse parser of the named commands."""
+def build_parser(names: Iterable[str] = COMMANDS, typed: Container[str] | None = None) -> Parser:
+    """The argparse parser of the named commands, whole or as far as a command line needs it (`typed`)."""
     from svc.commandline.parser import Parser, add
 
     parser = Parser(prog="svc", description=DESCRIPTION)
@@ -71,7 +71,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
     )
     subparsers = parser.add_subparsers(metavar="<command>", prog="svc", required=True)
     for name in names:
-        add(subparsers, declaration(name))
+        add(subparsers, declaration(name), typed=typed)
     return parser
 
 
@@ -239,7 +239,7 @@ def _parse(argv: list[str]) -> Arguments:
         return plain
     argv = [argv[0], *_with_json(argv[1:])]
     args: Arguments
-    args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
+    args, unknown = build_parser(argv[:1], argv).parse_known_args(argv, Arguments())
     if unknown:
         from shlex import join
 
@@ -303,7 +303,7 @@ def _group_help(argv: list[str]) -> bool:
     from contextlib import redirect_stdout, suppress
 
     with redirect_stdout(sys.stderr), suppress(SystemExit):
-        build_parser(argv[:1]).parse_args([*argv, "--help"])
+        build_parser(argv[:1], argv).parse_args([*argv, "--help"])
     return True
 
 

@@ -8,7 +8,7 @@ from functools import wraps
 
 from svc.cli.env import warn
 from svc.commandline import output
-from svc.commandline.arguments import Argument, path
+from svc.commandline.arguments import path
 from svc.settings import Settings
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -33,7 +33,6 @@ FOR_HELPER = (
     "SVC_FILE_ROOTS",
     "SVC_STORE_DIR",
 )  # for a helper of a command's own
-DB = Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH", type=path)
 
 
 def wrap_db_errors(handler: Callable[[Arguments], int]) -> Callable[[Arguments], int]:

@@ -134,12 +134,13 @@ class Command:
 
 
 class Deferred:
-    """One of the COMMANDS of another module, imported only when needed."""
+    """One of the COMMANDS of another module, imported only when needed; `help` is its line in the group's."""
 
-    __slots__ = ("module", "name")
+    __slots__ = ("help", "module", "name")
 
-    def __init__(self, name: str, module: str) -> None:
+    def __init__(self, name: str, help: str, module: str) -> None:
         self.name = name
+        self.help = help
         self.module = module
 
     def load(self) -> Command | CommandGroup:

@@ -11,7 +11,7 @@ from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from typing import Any, NoReturn
 
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -120,9 +120,17 @@ def add(
     declared: Command | CommandGroup | Deferred,
     inherited: tuple[Argument, ...] = (),
     aliases: Iterable[str] = (),
+    typed: Container[str] | None = None,
 ) -> None:
-    """Add a command, or a group with its commands; `inherited` are options of the groups above it."""
+    """Add a command, or a group with its commands; `inherited` are options of the groups above it.
+
+    `typed` are the words of the command line: of a deferred command that is not one of them only the
+    help of its group is needed. Without it everything is loaded.
+    """
     if isinstance(declared, Deferred):
+        if typed is not None and not any(name in typed for name in (declared.name, *aliases)):
+            subparsers.add_parser(declared.name, aliases=list(aliases), help=declared.help)
+            return
         declared = declared.load()
     text = [line.strip() for line in _description(declared).strip().splitlines()]
     parser = subparsers.add_parser(
@@ -147,7 +155,7 @@ def add(
         _add_argument(parser, argument)
     commands = parser.add_subparsers(metavar="<command>", prog=parser.prog, required=True)
     for command in declared.commands:
-        add(commands, command, (*inherited, *declared.options), declared.aliases(command))
+        add(commands, command, (*inherited, *declared.options), declared.aliases(command), typed)
 
 
 def _description(declared: Command | CommandGroup) -> str:

@@ -242,9 +242,9 @@ COMMAND = CommandGroup(
         Argument("--length", "at most so many bytes", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
         examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",
     ),
-    Deferred("upload", "svc.cli.fs.upload"),
-    Deferred("download", "svc.cli.fs.download"),
-    Deferred("archive", "svc.cli.fs.download"),
+    Deferred("upload", "Upload a local file, or standard input, to <root>/<path>", "svc.cli.fs.upload"),
+    Deferred("download", "Download <root>/<path> to a local file", "svc.cli.fs.download"),
+    Deferred("archive", "Archive a directory of a file root as a local .tar.gz file", "svc.cli.fs.download"),
     Command(
         "rm",
         rm,

@@ -327,7 +327,11 @@ COMMAND = CommandGroup(
         Argument("--if-not-exists", "succeed if it exists, just as the file says", kind="flag"),
         examples=CREATE_EXAMPLES,
     ),
-    Deferred("examples", "svc.cli.template.examples.examples"),
+    Deferred(
+        "examples",
+        "List the templates that `svc template create --example` makes; contacts no server",
+        "svc.cli.template.examples.examples",
+    ),
     Command(
         "edit",
         edit,
@@ -362,11 +366,19 @@ COMMAND = CommandGroup(
         examples="svc template dockerfile my-python > Dockerfile\n"
         "svc template dockerfile my-python --set --file Dockerfile",
     ),
-    Deferred("context", "svc.cli.template.context"),
-    Deferred("revisions", "svc.cli.template.revisions"),
-    Deferred("diff", "svc.cli.template.revisions"),
-    Deferred("export", "svc.cli.template.files"),
-    Deferred("import", "svc.cli.template.files"),
+    Deferred(
+        "context",
+        "List the files that a template is built with, or read or change one of a clone's",
+        "svc.cli.template.context",
+    ),
+    Deferred(
+        "revisions", "List the kept revisions of a template, the newest first", "svc.cli.template.revisions"
+    ),
+    Deferred("diff", "Show what differs between two revisions of a template", "svc.cli.template.revisions"),
+    Deferred("export", "Write a template to a file, as a bundle", "svc.cli.template.files"),
+    Deferred(
+        "import", "Create a private template of yours from a bundle or a directory", "svc.cli.template.files"
+    ),
     Command(
         "delete",
         delete,

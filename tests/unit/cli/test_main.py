@@ -243,6 +243,16 @@ def test_quick_exec_loads_nothing_heavy(service: Service) -> None:
 
 
 @pytest.mark.allow_commands(os.path.basename(sys.executable))
+@pytest.mark.parametrize(
+    "line", ["admin --help", "help admin", "admin", "admin db-paht", "admin db-path --no"]
+)
+def test_only_the_command_that_is_named_is_loaded(service: Service, line: str) -> None:
+    loaded = {name for name in run(*line.split()).stderr.split() if name.startswith("svc.admin.")}
+    own = {"svc.admin.command", "svc.admin.db_path"} if "db-path" in line else set()
+    assert loaded == {"svc.admin.admin"} | own
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
 def test_a_closed_pipe_is_quiet(service: Service) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -57,7 +57,11 @@ def declared(found: CommandGroup | Command | Deferred) -> list[tuple[list[str], 
     """The command line that leads to each command, and the command."""
     if isinstance(found, Deferred):
         deferred, found = found, found.load()
-        assert found.name == deferred.name
+        description = found.description if isinstance(found, CommandGroup) else found.handler.__doc__ or ""
+        assert (deferred.name, deferred.help) == (
+            found.name,
+            description.strip().partition("\n")[0].rstrip("."),
+        )
     if isinstance(found, Command):
         return [([found.name], found)]
     below = [each for command in found.commands for each in declared(command)]

@@ -51,6 +51,18 @@ def test_every_parser_prints_its_help() -> None:
         assert parser.format_help().startswith("usage: svc")
 
 
+@pytest.mark.parametrize("line", ["admin", "ws", "ws rm", "ws port add", "ws ls", "admin license"])
+def test_a_parser_made_for_one_line_gives_the_same_help(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = line.split()
+    for typed in (None, words):
+        with pytest.raises(SystemExit):
+            build_parser(words[:1], typed).parse_args([*words, "--help"])
+    shown = capsys.readouterr().out
+    assert shown == shown[: len(shown) // 2] * 2
+
+
 def examples() -> Iterator[list[str]]:
     """The arguments of every `svc ...` in every example, without what the shell or the reader takes."""
     for parser in commands():
