@@ -52,6 +52,12 @@ def test_requests_are_sent_by_one_module() -> None:
     assert re.findall(r"\bfetch\(([^,]*),", sources()["frame/events.js"]) == ["'/api/health'"]
 
 
+def test_screens_have_one_life_cycle() -> None:
+    """Reading, rendering, errors and refreshing: nobody else starts the frame or begins to follow the events."""
+    holders = {name for name, text in sources().items() if re.search(r"\b(startFrame|goLive)\b", text)}
+    assert holders == {"frame/frame.js", "screen/page.js"}
+
+
 def test_only_the_fetch_module_knows_the_secret() -> None:
     holders = {
         name

@@ -175,6 +175,24 @@ def test_an_empty_folder(browser: Driver, canned: Canned, disk: Disk) -> None:
     says(browser, "svc fs upload LOCAL-FILE work/runs/7b/logs/", ".empty .cmd")
 
 
+def test_a_folder_that_goes_while_it_is_shown(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """It is read anew when events may have been missed; where it cannot be read for now, what is shown stays."""
+    visit(browser, canned, SEVEN_B)
+    until(browser, lambda: names(browser) and canned.streams, "the folder")
+    lists = len(canned.sent("GET /api/fs/work/list"))
+    answer = canned.answers["GET /api/fs/work/list"]
+    canned.refuse("GET /api/fs/work/list", 503, "unavailable", "the agent is starting")
+    canned.streams[-1].send("gap", {})
+    until(browser, lambda: len(canned.sent("GET /api/fs/work/list")) > lists, "the reading")
+    assert names(browser)
+    canned.answers["GET /api/fs/work/list"] = answer
+    del disk.content["runs/7b"]
+    canned.streams[-1].send("gap", {})
+    says(browser, "work/runs/7b is not there.", "#screen")
+    press(browser, "[data-key=up]")
+    says(browser, "svc fs ls work/runs", "[data-line]")
+
+
 @pytest.mark.parametrize(
     "answer, words",
     [

@@ -1,12 +1,11 @@
 // The activity screen: what the person did, and what others did to what is theirs, newest first.
-import { all, call, session } from '../frame/api.js';
+import { all, call } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
-import { onEvent, onGap } from '../frame/events.js';
-import { goLive, isRead, skeleton } from '../frame/frame.js';
-import { beginFrame } from '../screen/begin.js';
+import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { refused, unread } from '../frame/notices.js';
-import { afterAMoment, delayed } from '../frame/turns.js';
+import { refused } from '../frame/notices.js';
+import { delayed } from '../frame/turns.js';
+import { openPage, startPage } from '../screen/page.js';
 import { cell } from '../shared/tables.js';
 import { ending, sentence, through } from './sentences.js';
 import { counted, quoted, time } from '../frame/format.js';
@@ -22,7 +21,7 @@ const KINDS = { '': 'All', workspace: 'Workspaces', fs: 'Files', template: 'Temp
 const known = { rows: new Map(), ids: new Set(), total: 0, read: 0, fresh: 0, workspaces: [] };
 const asked = { kind: '', workspace: '', text: '', time: '' };
 const screen = find('#screen');
-let me = '', visit = 0, openedAt = Date.now();
+let me = '', openedAt = Date.now();
 
 // ---- what is asked for: in the address, and in the line ----
 
@@ -69,22 +68,24 @@ function take(items) {
   }
 }
 
-async function begin() {
-  const own = ++visit;
-  writeAddress();
-  const ready = afterAMoment(showLoading);
-  try {
-    const page = await readPage(0, PAGE);
-    ready();
-    if (own !== visit) return;
-    Object.assign(known, { rows: new Map(), ids: new Set(), total: page.total, read: page.items.length, fresh: 0 });
-    take(page.items);
-    isRead();
-    showAll();
-  } catch (error) {
-    ready();
-    if (own === visit && error.status !== 401) showError(error);
+// What is new is counted, and comes when it is asked for: nothing moves by itself.
+async function read({ background }) {
+  const { total, items } = await readPage(0, background ? 1 : PAGE, { background });
+  return { total, items: background ? null : items };
+}
+
+function took({ total, items }) {
+  if (!items) {
+    known.fresh = Math.max(0, total - known.total);
+    return;
   }
+  Object.assign(known, { rows: new Map(), ids: new Set(), total, read: items.length, fresh: 0 });
+  take(items);
+}
+
+function begin() {
+  writeAddress();
+  return openPage();
 }
 
 // Older ones; rows that have come meanwhile move the pages, and what was read already is left out.
@@ -93,18 +94,18 @@ let isReading = false;
 async function older() {
   if (isReading || known.read >= known.total) return;
   isReading = true;
-  const own = visit, button = find('[data-key=older]');
+  const { rows } = known, button = find('[data-key=older]');
   setAttribute(button, 'aria-busy', 'true');
   try {
     const page = await readPage(known.read + known.fresh, PAGE, { background: true });
-    if (own !== visit) return;
+    if (rows !== known.rows) return;
     known.read += page.items.length;
     known.total = page.total - known.fresh;
     if (page.items.length === 0) known.read = known.total;
     take(page.items);
     showRows();
   } catch (error) {
-    if (own === visit && error.status !== 401)
+    if (rows === known.rows && error.status !== 401)
       replace(find('[data-end]'), refused(error, { what: 'Older ones could not be read.', retry: () => older() }));
   } finally {
     isReading = false;
@@ -112,22 +113,17 @@ async function older() {
   }
 }
 
-// What is new is said, and comes when it is asked for: nothing moves by itself.
-async function readNew() {
-  if (!known.ids.size && known.total) return;
-  try {
-    const { total } = await readPage(0, 1, { background: true });
-    known.fresh = Math.max(0, total - known.total);
-    showFresh();
-  } catch { /* the rows that are there stay */ }
-}
-
-const readSoon = delayed(readNew, 800);
-
 // ---- showing ----
 
+function show({ isNew }) {
+  if (isNew) showAll();
+  else showFresh();
+}
+
+const unready = () => setAttribute(screen, 'aria-busy', null);
+
 function showAll() {
-  setAttribute(screen, 'aria-busy', null);
+  unready();
   if (known.total === 0) {
     showEmpty();
     return;
@@ -210,30 +206,23 @@ function showEmpty() {
   );
 }
 
-function showError(error) {
-  setAttribute(screen, 'aria-busy', null);
-  screen.replaceChildren(unread(error, 'Your activity could not be read.', begin));
-}
-
-function showLoading() {
+function loading() {
   if (find('tbody tr[data-id]', screen)) {
     setAttribute(screen, 'aria-busy', 'true');
-    return;
+    return null;
   }
   const row = () =>
     element('tr', { class: 'plain', role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths =>
       element('td', { role: 'cell' }, skeleton(...widths))
     ));
-  screen.replaceChildren(
-    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
-      element('table', { class: 'table dense fold', role: 'table' }, head(),
-        element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row))))
-  );
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
+    element('table', { class: 'table dense fold', role: 'table' }, head(),
+      element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row))));
 }
 
 // ---- filters ----
 
-const beginSoon = delayed(() => begin(), 250);
+const beginSoon = delayed(begin, 250);
 
 const workspaceOptions = () =>
   known.workspaces.map(({ id, name }) => element('option', { value: id, selected: id === asked.workspace }, name));
@@ -278,18 +267,11 @@ async function readWorkspaces() {
   } catch { /* the other filters are there */ }
 }
 
-// ---- live ----
-
-onEvent(event => {
-  if (event.type !== 'operation.progress') readSoon();
-});
-onGap(readSoon);
-
 readAddress();
 showFilters();
-const frame = beginFrame({ refresh: readNew });
-if (!session.secret) await frame; // it leaves for the sign-in screen
-me = (await frame).user.name;
-await begin();
-await readWorkspaces();
-goLive();
+await startPage({ read, took, show, loading, unready, later: readWorkspaces, delayMs: 800,
+  failed: 'Your activity could not be read.', wants: event => event.type !== 'operation.progress', may: ({ user }) => {
+    me = user.name;
+    writeAddress(); // the frame has put the shell's command there
+    return true;
+  } });

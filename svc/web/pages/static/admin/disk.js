@@ -1,7 +1,8 @@
 // What each user's disks hold, as the user's own agent measured it, with the sums; and to have it measured again.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { perform, isVisible, refreshSoon } from '../screen/page.js';
+import { isVisible, refreshSoon } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { command, element, find, replace, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';

@@ -1,7 +1,8 @@
 // The GPUs of the host: who holds which and since when, what is used outside svc, and what was lost.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { perform, refreshSoon } from '../screen/page.js';
+import { refreshSoon } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';

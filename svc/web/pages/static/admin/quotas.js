@@ -2,7 +2,8 @@
 import { all, call } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { startAdmin } from './page.js';
-import { perform, isVisible, refreshSoon } from '../screen/page.js';
+import { isVisible, refreshSoon } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isAway } from '../frame/frame.js';

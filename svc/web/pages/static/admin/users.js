@@ -2,7 +2,8 @@
 import { all, call, outcomes } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { me, startAdmin } from './page.js';
-import { perform, refreshSoon } from '../screen/page.js';
+import { refreshSoon } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';

@@ -21,7 +21,6 @@ export async function readAll() {
   known.capacity = capacity;
   known.names = namesIn(workspaces);
   known.isRead = true;
-  isRead();
   return { workspaces, setups };
 }
 

@@ -1,7 +1,7 @@
 // The composer: a new workspace, with what is left for it, what would happen, and the set-up as it goes on.
-import { call, session } from '../frame/api.js';
+import { call } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
-import { onEvent, onGap, onState } from '../frame/events.js';
+import { onGap } from '../frame/events.js';
 import { asker } from './asker.js';
 import { freeName, levelFor, argumentOfTemplate } from './choice.js';
 import {
@@ -14,13 +14,13 @@ import {
   showWrong,
   textsOf,
 } from './form.js';
-import { goLive, isAway } from '../frame/frame.js';
-import { beginFrame } from '../screen/begin.js';
-import { afterAMoment, delayed } from '../frame/turns.js';
+import { isAway } from '../frame/frame.js';
+import { delayed } from '../frame/turns.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
+import { openPage, refresh, startPage } from '../screen/page.js';
 import { hasGpus } from '../shared/gpu_fields.js';
 import { quoted } from '../frame/format.js';
 import { RESOURCES, commandOf, requestOf, textOf, requestedOf } from './values.js';
@@ -30,7 +30,7 @@ const query = new URLSearchParams(location.search);
 
 const states = () => import('./states.js');
 const later = import('./plan.js'); // beside what is read
-let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null;
+let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null, first = null;
 
 const place = find('#screen');
 
@@ -43,20 +43,31 @@ async function images() {
   askLoads(showLoads);
 }
 
-// What is left changes by what others do.
-async function again({ names = true } = {}) {
-  if (!known.isRead) return;
-  try {
-    const isOther = await readAgain({ names });
-    if (!form || setup) return;
-    if (!isOther) {
-      if (names) show();
-      return;
-    }
-    showRoom();
-    recommendSoon({ background: true });
-    checkSoon({ background: true });
-  } catch { /* the banner says what is wrong with the service; what is shown stays */ }
+async function read({ background }) {
+  if (background) return { isOther: await whatIsLeft({ names: true }) };
+  if (query.get('setup'))
+    return { operation: await call('GET', `/api/operations/${encodeURIComponent(query.get('setup'))}`) };
+  const { workspaces, setups } = await readAll();
+  plan = await later;
+  const start = known.usable.length ? plan.startOf(query, known.usable, workspaces) : null;
+  const [levels, more] = await Promise.all([start && recommend(start.template).catch(() => null),
+    start?.source && import('./more.js')]);
+  return { workspaces, setups, start, levels, more };
+}
+
+// What is left changes by what others do. Where it cannot be read, what is shown stays.
+const whatIsLeft = async ({ names }) => known.isRead && readAgain({ names }).catch(() => false);
+
+function took(found) {
+  if ('isOther' in found) takeLeft(found.isOther);
+  else first = found;
+}
+
+function takeLeft(isOther) {
+  if (!isOther || !form || setup) return;
+  showRoom();
+  recommendSoon({ background: true });
+  checkSoon({ background: true });
 }
 
 const showSetups = setups => find('[data-notes]')?.replaceChildren(...setups.map(plan.underWay));
@@ -78,7 +89,7 @@ const checkSoon = asker(async (options, isNewest) => {
     if (!isNewest() || error.retryable || !error.status) throw error;
     takeRefusal(error);
   }
-  show();
+  showForm();
 });
 
 const sentenceOf = ({ message, hint }) => hint ? `${message}: ${hint}` : message;
@@ -118,7 +129,7 @@ function choose(template, { keeps = false, levels = null } = {}) {
   if (!chosen.isNamed) find('[name=name]', form).value = freeName(template.name, known.names);
   if (!levels) recommendSoon();
   askLoads(showLoads);
-  show();
+  showForm();
   checkSoon({ wait: levels ? 0 : undefined });
 }
 
@@ -139,8 +150,7 @@ function fill() {
 
 // The values of a workspace: all that a new one can be asked for.
 /** @param {Api.Template} template */
-async function takeOver(source, template, levels) {
-  const { fillLike } = await import('./more.js');
+function takeOver(source, template, levels, { fillLike }) {
   Object.assign(chosen, { isTouched: true, isNamed: true });
   find('[name=name]', form).value = freeName(source.name.replace(/-\d+$/, ''), known.names);
   const resources = fillLike(form, source, template);
@@ -168,11 +178,11 @@ function now() {
 
 // All that follows the form, in the task of the key that was pressed.
 function update() {
-  show();
+  showForm();
   checkSoon();
 }
 
-function show() {
+function showForm() {
   if (!form || setup) return;
   const { texts, body, wrong } = now();
   const { template } = chosen, ours = recommended();
@@ -202,7 +212,7 @@ function showRoom() {
   const fresh = roomOf(known.capacity);
   find('.a-room', form).replaceWith(fresh.node);
   room = fresh;
-  show();
+  showForm();
 }
 
 function showPlan(visible) {
@@ -247,7 +257,7 @@ async function act(action) {
     problem = refused(error, { what: `${action.label}:` });
   }
   busy = '';
-  await again();
+  await refresh();
   checkSoon({ wait: 0 });
   showPlan();
 }
@@ -272,7 +282,7 @@ async function send(key) {
   try {
     const { operation } = await call('POST', '/api/workspaces/setup', { body });
     await follow(operation, { wantsStart: key === 'go', again: () => {
-      back();
+      backToForm();
       send(key);
     } });
     busy = '';
@@ -320,7 +330,7 @@ async function follow(operation, { wantsStart, again }) {
   } // of another release by now
   history.replaceState(null, '', address);
   setup = setupOf(operation, { wantsStart,
-    on: { arrived, back: form ? back : () => location.assign('/new'), again, announce } });
+    on: { arrived, back: form ? backToForm : () => location.assign('/new'), again, announce } });
   setLine(
     `svc operation watch ${operation.id}${wantsStart ? ` && svc ws start ${quoted(operation.subject.name)}` : ''}`
   );
@@ -335,7 +345,7 @@ async function follow(operation, { wantsStart, again }) {
   setup.refresh(); // what happened before it was listened to
 }
 
-function back() {
+function backToForm() {
   setup = null;
   history.replaceState(null, '', '/new');
   find('.a-form', form).inert = false;
@@ -348,9 +358,7 @@ const arrived = (name, isStarted) =>
 
 // ---- the whole ----
 
-async function build(workspaces, ready) {
-  const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
-  const levels = await recommend(template).catch(() => null);
+function build({ workspaces, start: { template, source, lost }, levels, more }) {
   const sections = formOf({ hasGpus: hasGpus(known.capacity),
     missing: workspaces.flatMap(workspace => workspace.limits_missing) }, { level: chooseLevel, recommended: () => {
       chosen.isTouched = false;
@@ -370,9 +378,8 @@ async function build(workspaces, ready) {
     room.node,
     element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }),
       element('div', { class: 'stack-2', 'data-notes': true })));
-  if (source) await takeOver(source, template, levels);
+  if (source) takeOver(source, template, levels, more);
   else choose(template, { levels });
-  ready();
   place.replaceChildren(...[lost && plan.lostNotice(lost), form].filter(Boolean));
 }
 
@@ -390,70 +397,50 @@ function entered({ key, target }) {
   if (key === 'Enter' && target.matches('input[data-field]') && !find('[data-go] [type=submit]')) send('go');
 }
 
-async function begin() {
-  const ready = afterAMoment(async () => {
-    const { formSkeleton } = await states();
-    if (!known.isRead && !place.firstChild) place.replaceChildren(formSkeleton());
-  });
-  try {
-    if (query.get('setup')) {
-      const operation = await call('GET', `/api/operations/${encodeURIComponent(query.get('setup'))}`);
-      ready();
-      if (operation.status === 'succeeded') arrived(operation.result.name, false);
-      else await follow(operation, { wantsStart: query.get('start') === '1', again: null });
-      return;
-    }
-    const { workspaces, setups } = await readAll();
-    plan = await later;
-    if (known.usable.length) await build(workspaces, ready);
-    else {
-      place.replaceChildren(plan.noTemplate());
-      showBar();
-    }
-    ready();
-    showSetups(setups);
-  } catch (error) {
-    ready();
-    if (error.status === 401) return;
-    place.replaceChildren((await states()).notComposed(error, begin));
+function show({ isNew }) {
+  if (!isNew) {
+    setup?.show();
+    showForm();
+    return;
+  }
+  const { operation, setups, start } = first;
+  if (operation?.status === 'succeeded') arrived(operation.result.name, false);
+  else if (operation) follow(operation, { wantsStart: query.get('start') === '1', again: null });
+  else if (start) build(first);
+  else {
+    place.replaceChildren(plan.noTemplate());
     showBar();
   }
+  if (setups) showSetups(setups);
 }
 
-async function refresh() {
-  await Promise.allSettled([again(), known.isRead ? images() : null,
-    setup ? setup.refresh() : readSetups().then(showSetups)]);
-  if (!known.isRead && !setup) await begin();
+function back() {
+  if (known.isRead) images().catch(() => {});
+  if (setup) setup.refresh();
+  else readSetups().then(showSetups);
 }
 
-const againSoon = delayed(again, 150), imagesSoon = delayed(() => images().catch(() => {}), 150);
-onEvent(event => {
+const imagesSoon = delayed(() => images().catch(() => {}), 150);
+
+function wants(event) {
   setup?.handle(event);
-  if (event.type === 'capacity.changed' || event.type.startsWith('workspace.')) againSoon();
   if (event.type === 'image.status_changed' && known.images) imagesSoon();
   if (event.type === 'operation.finished' && !setup) readSetups().then(showSetups);
-});
-onGap(() => {
-  setup?.refresh();
-  again();
-});
-onState(() => {
-  setup?.show();
-  showPlan();
-});
-setInterval(() => {
-  if (!document.hidden && !isAway() && !setup) again({ names: false });
+  return event.type === 'capacity.changed' || event.type.startsWith('workspace.');
+}
+
+onGap(() => setup?.refresh());
+setInterval(async () => {
+  if (!document.hidden && !isAway() && !setup) takeLeft(await whatIsLeft({ names: false }));
 }, CAPACITY_MS);
 setInterval(() => {
   if (!document.hidden && !isAway()) setup?.refresh();
 }, SETUP_MS);
 window.addEventListener('focus', () => {
-  if (!isAway()) again();
+  if (!isAway()) refresh();
 });
 
-const frame = beginFrame({ refresh });
-if (!session.secret) await frame; // it leaves for the sign-in screen
-await begin();
-await frame;
-goLive();
+await startPage({ read, took, show, wants, back, unready: showBar,
+  loading: async () => place.firstChild ? null : (await states()).formSkeleton(),
+  gone: async error => (await states()).notComposed(error, openPage) });
 await Promise.allSettled([images(), import('./setup.js'), import('./more.js')]);

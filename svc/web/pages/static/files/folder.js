@@ -33,7 +33,6 @@ export function showFolder(place, items, context, { isNew }) {
   showEntries();
 }
 
-export const isVisible = path => list.entries.has(path);
 export const chosenEntries = () => list.order.filter(path => list.chosen.has(path)).map(path => list.entries.get(path));
 export const unchoose = () => {
   list.chosen.clear();
@@ -166,16 +165,14 @@ function more() {
 }
 
 // The same, while it is read.
-export function folderSkeleton(place) {
+export function folderSkeleton() {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
   const row = () =>
     element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
       element('td', { role: 'cell' }, skeleton(...widths))
     ));
-  place.replaceChildren(
-    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
-      element('header', {}, skeleton('2')),
-      element('table', { class: 'table dense mid fold list', role: 'table' },
-        element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row())))
-  );
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
+    element('header', {}, skeleton('2')),
+    element('table', { class: 'table dense mid fold list', role: 'table' },
+      element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row())));
 }

@@ -1,21 +1,19 @@
 // The files screen: file roots, folders, a file's content, and uploads that go on while the person walks about.
-import { call, session } from '../frame/api.js';
+import { call } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
-import { onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead } from '../frame/frame.js';
-import { beginFrame } from '../screen/begin.js';
-import { chosenEntries, folderSkeleton, showFolder, unchoose } from './folder.js';
+import { isAway } from '../frame/frame.js';
+import { folderSkeleton, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
 import { announce, answer, answerRefusal, refused, unread } from '../frame/notices.js';
-import { afterAMoment, delayed } from '../frame/turns.js';
+import { openPage, refresh, refreshSoon, showNow, startPage } from '../screen/page.js';
 import { apiOf, folderOf, pageOf, placeOf, readable, argument } from './paths.js';
 import { byteSize, counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const LISTED = 10_000, WORK = 'work'; // the root that everybody has
 const at = { root: '', path: '' }, known = { roots: null, limits: null, found: null };
-let visit = 0, desk = null;
+let desk = null;
 const screen = find('#screen');
 
 // ---- reading ----
@@ -23,56 +21,34 @@ const screen = find('#screen');
 const rootNow = () => known.roots?.find(({ id }) => id === at.root);
 
 async function read(options) {
-  if (!known.roots || options?.background) {
+  if (!known.roots || options.background) {
     const { items, limits } = await call('GET', '/api/fs/roots', options);
     Object.assign(known, { roots: items, limits });
   }
   at.root ||= known.roots[0]?.id ?? '';
-  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}`), options);
-  isRead();
-  return found;
+  return call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}`), options);
 }
 
-// Read a place and show it; what another walk has overtaken is dropped.
-async function open({ background = false } = {}) {
-  if (background && !known.found) return; // a person waits for what is read now
-  const own = ++visit;
-  const ready = background ? () => {} : afterAMoment(() => {
-    screen.removeAttribute('aria-label');
-    folderSkeleton(screen);
-  });
-  try {
-    const found = await read(background ? { background } : undefined);
-    if (own === visit) {
-      ready();
-      show(found, { isNew: !background });
-    }
-  } catch (error) {
-    ready();
-    if (own === visit && !background && error.status !== 401) showError(error);
-  }
+function took(found) {
+  known.found = known.found ? withRest(found, known.found) : found;
 }
 
 // The rest of a very large folder, when it is asked for.
 async function readRest(event) {
-  const own = visit, button = event.currentTarget;
+  const { found } = known, button = event.currentTarget;
   if (button.getAttribute('aria-busy') === 'true') return; // pressed twice, a part would be there twice
   setAttribute(button, 'aria-busy', 'true');
-  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${known.found.next_offset}`))
-    .catch(error => {
+  const rest = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${found.next_offset}`)).catch(
+    error => {
       answer(refused(error, {}));
       return null;
-    });
+    }
+  );
   setAttribute(button, 'aria-busy', null);
-  if (found && own === visit) show({ ...found, items: [...known.found.items, ...found.items] }, { isNew: false });
+  if (!rest || known.found?.entry.path !== found.entry.path) return;
+  known.found = { ...rest, items: [...known.found.items, ...rest.items] };
+  showNow();
 }
-
-const refresh = () => {
-  desk?.goOnNow();
-  if (known.found) open({ background: true });
-};
-
-const refreshSoon = delayed(() => open({ background: true }), 300);
 
 // ---- walking ----
 
@@ -82,7 +58,7 @@ function go(href, isBack = false) {
   answer(null);
   known.found = null;
   showPlace();
-  open().then(() => {
+  openPage().then(() => {
     if (!isBack) scrollTo(0, 0);
   });
 }
@@ -103,12 +79,10 @@ const barred = () => {
   return isAway() ? 'The service does not answer' : '';
 };
 
-function show(fresh, { isNew }) {
-  const found = isNew ? fresh : withRest(fresh, known.found);
-  known.found = found;
-  setAttribute(screen, 'aria-busy', null);
+function show({ isNew }) {
   showPlace();
-  const { entry, items, total } = found, place = placeNow(), actHere = (kind, entries) => act(kind, entries, place);
+  const { found } = known, { entry, items, total } = found, place = placeNow(),
+    actHere = (kind, entries) => act(kind, entries, place);
   if (entry.type !== 'directory') {
     if (isNew)
       loaded('actions', ({ actions }) => {
@@ -154,20 +128,22 @@ function showEmpty() {
   );
 }
 
-function showError(error) {
-  setAttribute(screen, 'aria-busy', null);
+function failed({ status, code }) {
+  if (status === 404) return `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.`;
+  return code === 'root_not_allowed' ? 'There are no files here for you.' : 'It could not be read.';
+}
+
+// With a way on, where trying again is none.
+function gone(error) {
+  if (error.status !== 404 && error.status !== 403) return null;
+  const up = element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files',
+    'data-go': true, 'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots');
+  return [unread(error, failed(error), openPage), element('div', { class: 'row' }, up)];
+}
+
+function unready() {
+  known.found = null;
   showPlace();
-  const isGone = error.status === 404;
-  const what = isGone
-    ? `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.`
-    : error.code === 'root_not_allowed'
-    ? 'There are no files here for you.'
-    : 'It could not be read.';
-  const up = isGone || error.status === 403
-    ? element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true,
-      'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots')
-    : null;
-  screen.replaceChildren(unread(error, what, () => open()), ...(up ? [element('div', { class: 'row' }, up)] : []));
 }
 
 // Roots, breadcrumbs, what the head's buttons do, and the line.
@@ -330,7 +306,7 @@ async function removeAll(entries, place) {
   }
   unchooseIn(place);
   if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path)));
-  else await open({ background: true });
+  else await refresh();
 }
 
 // ---- uploads ----
@@ -404,22 +380,7 @@ document.addEventListener('drop', event => {
   take(({ fromDrop }) => fromDrop(entries));
 });
 
-// ---- live ----
-
-onGap(() => {
-  if (known.found) refreshSoon();
-});
-onState(() => {
-  if (!known.found) return;
-  showPlace();
-  const place = find('[data-chosen]');
-  if (place && !place.hidden) replace(place, ...buttonsFor(chosenEntries()));
-});
-
 Object.assign(at, placeOf(location));
 showPlace();
-const frame = beginFrame({ refresh });
-if (!session.secret) await frame; // it leaves for the sign-in screen
-await open();
-await frame;
-goLive();
+await startPage({ read, took, show, loading: folderSkeleton, failed, gone, unready, delayMs: 300,
+  back: () => desk?.goOnNow() });

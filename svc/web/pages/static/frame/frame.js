@@ -1,5 +1,5 @@
 // The frame of every screen: account, banner, menus, keys, end of the session.
-import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
+import { call, onSignedOut, onUnreachable, session } from './api.js';
 import { closestTo, element, find, findAll, rowsIn, setAttribute } from './dom.js';
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
@@ -23,8 +23,6 @@ export const isAway = () => AWAY.includes(stateOfStream().name);
 export function isRead() {
   readAt = new Date();
 }
-
-export const isNotice = error => error instanceof Refusal;
 
 /**
  * Fill the frame and begin. Resolves to the session, or never.

@@ -37,16 +37,3 @@ export function afterAMoment(show) {
   const timer = setTimeout(show, 150);
   return () => clearTimeout(timer);
 }
-
-// The first reading: a skeleton after a moment, then the content or the error. The frame itself shows a 401.
-export async function readFirst(read, { loading, show, fail }) {
-  const ready = afterAMoment(loading);
-  try {
-    const found = await read();
-    ready();
-    show(found);
-  } catch (error) {
-    ready();
-    if (error.status !== 401) fail(error);
-  }
-}

@@ -3,7 +3,7 @@ import { call, session } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { renewSession } from '../frame/frame.js';
 import { counted, quoted } from '../frame/format.js';
-import { perform } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { field, fieldErrors } from './page.js';
 
 // `renewed` is called with the login that follows.

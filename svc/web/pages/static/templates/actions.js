@@ -5,7 +5,7 @@ import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { counted } from '../frame/format.js';
 import { commandsOf } from './about.js';
-import { perform } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 
 /** @param {Api.Template} template */
 const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;

@@ -8,7 +8,8 @@ import { createLog } from './build.js';
 import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
 import { overviewPanel, usersPanel } from './overview.js';
 import { announce, answer } from '../frame/notices.js';
-import { perform, refreshSoon, showNow, startPage } from '../screen/page.js';
+import { refreshSoon, showNow, startPage } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 

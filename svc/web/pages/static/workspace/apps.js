@@ -10,7 +10,8 @@ import { quoted, time } from '../frame/format.js';
 import { stateMark } from '../shared/workspace_states.js';
 import { change } from './actions.js';
 import { clearErrors, showErrors } from '../shared/dialogs.js';
-import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';
+import { refresh } from '../screen/page.js';
+import { startWorkspace, workspacePath } from './head.js';
 import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
 import { arrange } from '../shared/rows.js';
 import { portFields, portRequest, portTexts } from '../shared/port_rows.js';
@@ -18,7 +19,7 @@ import { cell, tableOf } from '../shared/tables.js';
 import { isUnderHand, put } from '../shared/still.js';
 
 const APPS_EVERY_MS = 5000; // connections make no event, and neither does a token that an app prints later
-const page = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null),
+const known = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null),
   ports: /** @type {Api.PortState[]} */ (null), error: null, lastLines: new Map(), busy: new Map() };
 
 // ---- the parts, once ----
@@ -54,7 +55,7 @@ function build() {
 // Rows are shown when their states are known: how high they are depends on them.
 /** @param {Api.Workspace} record */
 async function show(record) {
-  page.record = record;
+  known.record = record;
   if (find('[data-rows]')) {
     showAll();
     read();
@@ -84,22 +85,23 @@ function skeletonNow({ launchers, ports }) {
 
 function showAll() {
   if (!find('[data-rows]')) build();
-  const { record } = page;
-  const launchers = page.launchers ?? record.launchers;
-  const ports = page.ports ?? record.ports;
+  const { record } = known;
+  const launchers = known.launchers ?? record.launchers;
+  const ports = known.ports ?? record.ports;
   const runs = record.status === 'running';
   const shared = [record.name, runs, isAway()];
   putRows(find('[data-rows=apps]'), launchers, { key: item => item.name,
-    says: item => [item, portOf(item, ports), shared, page.busy.get(item.name), page.lastLines.get(item.name)],
+    says: item => [item, portOf(item, ports), shared, known.busy.get(item.name), known.lastLines.get(item.name)],
     cells: item => appCells(item, portOf(item, ports), runs) });
   putRows(find('[data-rows=ports]'), ports, { key: item => item.name, says: item => [item, shared], cells: portCells });
   for (const [key, items] of [['apps', launchers], ['ports', ports]]) {
     find(`[data-none=${key}]`).hidden = items.length > 0;
     find(`[data-rows=${key}]`).parentElement.hidden = items.length === 0;
   }
-  put(find('[data-error=apps]'), page.error,
-    () =>
-      page.error ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${page.error}.`)] : []);
+  put(find('[data-error=apps]'), known.error, () =>
+    known.error
+      ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${known.error}.`)]
+      : []);
 }
 
 // Rows stay where they are, and only their cells are made anew.
@@ -118,7 +120,7 @@ const portOf = (launcher, ports) => ports.find(port => port.name === launcher.po
 
 function appCells(item, port, runs) {
   const { name, title, state, started_at: started, finished_at: finished } = item;
-  const last = state === 'exited' ? page.lastLines.get(name) : '';
+  const last = state === 'exited' ? known.lastLines.get(name) : '';
   const at = state === 'started' ? started : state === 'exited' ? finished ?? started : null;
   return [
     cell(null, 'app',
@@ -131,8 +133,8 @@ function appCells(item, port, runs) {
     cell('Address', port && state === 'started' ? '' : 'muted small', ...addressOf(item, port)),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
     cell(null, 'c-act',
-      element('div', { class: 'row' }, state === 'started' && item.connect && openButton(page.record, item),
-        state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item),
+      element('div', { class: 'row' }, state === 'started' && item.connect && openButton(known.record, item),
+        state !== 'started' && state && launcherButton('start', item, runs), logButton(known.record, item),
         state === 'started' && launcherButton('stop', item, runs))),
   ];
 }
@@ -140,7 +142,7 @@ function appCells(item, port, runs) {
 // Where it is reached while it runs; else the name of its port.
 function addressOf(item, port) {
   if (item.port && !port) return [`port ${item.port}, removed`];
-  const isUp = item.state === 'started', token = isUp ? tokenOf(page.record, item) : null;
+  const isUp = item.state === 'started', token = isUp ? tokenOf(known.record, item) : null;
   const text = !item.port ? 'no port' : isUp && item.connect ? connectOf(item) : `port ${item.port}`;
   return token ? [element('div', { class: 'stack' }, text, token)] : [text];
 }
@@ -151,12 +153,12 @@ const LAUNCHER_LABELS = { start: ['Start', 'was not started', 'Started'],
 function launcherButton(kind, item, runs) {
   const { name, title } = item;
   const [label] = LAUNCHER_LABELS[kind];
-  const isBusy = page.busy.get(name) === kind, isOff = !runs || isAway() || page.busy.has(name);
+  const isBusy = known.busy.get(name) === kind, isOff = !runs || isAway() || known.busy.has(name);
   return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button',
     'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
     'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why',
     title: runs ? null : 'It does not run',
-    'data-cmd': `svc ws launcher ${kind} ${quoted(page.record.name)} ${quoted(name)}`, on: { click: () => {
+    'data-cmd': `svc ws launcher ${kind} ${quoted(known.record.name)} ${quoted(name)}`, on: { click: () => {
       if (!isOff) launch(kind, item);
     } } }, kind === 'start' && !isBusy && icon('start'), label);
 }
@@ -186,8 +188,8 @@ function portCells(port) {
   ];
 }
 
-const stopCommand = name => `svc ws launcher stop ${quoted(page.record.name)} ${quoted(name)}`;
-const removeCommand = name => `svc ws port remove ${quoted(page.record.name)} ${quoted(name)}`;
+const stopCommand = name => `svc ws launcher stop ${quoted(known.record.name)} ${quoted(name)}`;
+const removeCommand = name => `svc ws port remove ${quoted(known.record.name)} ${quoted(name)}`;
 
 // ---- reading ----
 
@@ -197,30 +199,30 @@ const read = oneAtATime(async () => {
 });
 
 async function readBoth() {
-  const path = workspacePath(page.record), options = { background: true };
+  const path = workspacePath(known.record), options = { background: true };
   const [launchers, ports] = await outcomes([call('GET', `${path}/launchers`, options),
     call('GET', `${path}/ports`, options)]);
-  page.launchers = launchers.value?.items ?? page.launchers;
-  page.ports = ports.value?.items ?? page.ports;
+  known.launchers = launchers.value?.items ?? known.launchers;
+  known.ports = ports.value?.items ?? known.ports;
   const error = launchers.error ?? ports.error;
-  page.error = error?.status && error.status !== 401 ? error.message : null;
-  for (const item of page.launchers ?? [])
+  known.error = error?.status && error.status !== 401 ? error.message : null;
+  for (const item of known.launchers ?? [])
     if (item.state === 'exited' && item.exit_code) await readLastLine(path, item);
 }
 
 async function readLastLine(path, { name, finished_at: at }) {
-  if (page.lastLines.get(`${name} ${at}`) !== undefined) return;
+  if (known.lastLines.get(`${name} ${at}`) !== undefined) return;
   try {
     const { text } = await call('GET', `${path}/launchers/${encodeURIComponent(name)}/logs?tail=3`, {
       background: true,
     });
-    page.lastLines.set(`${name} ${at}`, true);
-    page.lastLines.set(name, plainLines(text).filter(line => line.trim()).at(-1)?.slice(0, 200) ?? '');
+    known.lastLines.set(`${name} ${at}`, true);
+    known.lastLines.set(name, plainLines(text).filter(line => line.trim()).at(-1)?.slice(0, 200) ?? '');
   } catch { /* its log says it */ }
 }
 
 setInterval(() => {
-  if (!document.hidden && !isAway() && page.record?.status === 'running') read();
+  if (!document.hidden && !isAway() && known.record?.status === 'running') read();
 }, APPS_EVERY_MS);
 
 // ---- doing ----
@@ -231,13 +233,13 @@ async function launch(kind, { name, title }) {
       paragraphs: ['It ends, and what it has in memory is lost. Its output and files stay.'],
       action: `Stop ${title || name}`, keep: 'Let it run', line: stopCommand(name) })) return;
   const [, failed, done] = LAUNCHER_LABELS[kind];
-  page.busy.set(name, kind);
+  known.busy.set(name, kind);
   showAll();
   await change(async path => {
     const state = await call('POST', `${path}/launchers/${encodeURIComponent(name)}/${kind}`, { body: {} });
-    page.launchers = (page.launchers ?? []).map(item => (item.name === name ? state : item));
+    known.launchers = (known.launchers ?? []).map(item => (item.name === name ? state : item));
   }, { failed: `${title || name} ${failed}.`, done: `${title || name}: ${done}` });
-  page.busy.delete(name);
+  known.busy.delete(name);
   showAll();
 }
 
@@ -255,7 +257,7 @@ async function removePort({ name, connections }) {
     failed: `The port ${name} was not removed.`,
     done: `The port ${name}: Removed`,
   });
-  if (isRemoved) page.ports = (page.ports ?? []).filter(port => port.name !== name);
+  if (isRemoved) known.ports = (known.ports ?? []).filter(port => port.name !== name);
   showAll();
 }
 
@@ -266,7 +268,7 @@ const typed = () => portTexts(find('[data-port]'));
 function addCommand({ name, container_port: inside, access, kind, user }) {
   const options = [inside && `--container-port ${inside}`, access === 'host' && '--access host',
     kind !== 'http' && `--kind ${kind}`, user && `--user ${quoted(user)}`].filter(Boolean);
-  return ['svc ws port add', quoted(page.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
+  return ['svc ws port add', quoted(known.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
 }
 
 /** @param {Api.Workspace} record */
@@ -285,7 +287,7 @@ function portForm() {
     control.id = `port-${control.dataset.part}`;
   }
   const update = () => {
-    setLine(line(page.record));
+    setLine(line(known.record));
     button.dataset.cmd = addCommand(typed());
   };
   const follow = () => {
@@ -309,14 +311,14 @@ async function addPort(form, button) {
   clearErrors(form);
   const texts = typed(), { name } = texts;
   try {
-    const port = await call('POST', `${workspacePath(page.record)}/ports`, { body: portRequest(texts) });
-    page.ports = [...(page.ports ?? []).filter(other => other.name !== port.name), port];
+    const port = await call('POST', `${workspacePath(known.record)}/ports`, { body: portRequest(texts) });
+    known.ports = [...(known.ports ?? []).filter(other => other.name !== port.name), port];
     form.reset();
     find('#port-kind').dispatchEvent(new Event('change', { bubbles: true }));
     showAll();
     find('#port-name').focus();
     announce(`The port ${name}: Open at ${port.connect}`);
-    refreshWorkspace();
+    refresh();
   } catch (error) {
     if (error.status !== 401 && !showErrors(form, error))
       await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });

@@ -1,12 +1,10 @@
 // What all pages of one workspace share: its record as it changes, the head with what can be done, and the tabs.
-import { Unreachable, send, session } from '../frame/api.js';
+import { Unreachable, send } from '../frame/api.js';
 import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
-import { onEvent, onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead, skeleton } from '../frame/frame.js';
-import { beginFrame } from '../screen/begin.js';
+import { isAway, skeleton } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { announce, unread } from '../frame/notices.js';
-import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
+import { announce } from '../frame/notices.js';
+import { refresh, showNow, showRead, startPage } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
 import { quoted, time } from '../frame/format.js';
@@ -31,8 +29,8 @@ export const tabPath = tab =>
 export const versionOf = record => versions.get(record) ?? null;
 
 const versions = new WeakMap();
-const opened = { record: /** @type {Api.Workspace} */ (null), tab: '', show: null, line: null, isGone: false,
-  resolve: null, titleEnd: '' };
+const opened = { record: /** @type {Api.Workspace} */ (null), visible: null, tab: '', show: null, line: null,
+  resolve: null };
 
 function nameInAddress() {
   const text = location.pathname.split('/')[2] ?? '';
@@ -50,42 +48,18 @@ export async function startWorkspace({ tab, show, line }) {
   const first = new Promise(resolve => {
     opened.resolve = resolve;
   });
-  onDone(record => (record ? took(record) : refreshWorkspace()), () => {
-    if (opened.record && !opened.isGone) showHead();
-  });
+  onDone(record => (record ? showRead(record) : refresh()), showNow);
   find('#main h1').textContent = workspaceName;
   document.title = titleOf(workspaceName);
-  const frame = beginFrame({ refresh: refreshWorkspace });
-  opened.titleEnd = document.title.slice(titleOf(workspaceName).length);
   showTabs();
   // narrow windows show some tabs only
   find('.tabs [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
-  if (!session.secret) await frame; // it leaves for the sign-in screen
-  onEvent(event => {
-    if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon();
-  });
-  onGap(refreshSoon);
-  onState(() => {
-    if (opened.record && !opened.isGone) showHead();
-  });
-  await beginHead();
-  await frame;
-  goLive();
+  await startPage({ read: readRecord, took: tookRecord, loading: headSkeleton, gone: goneRecord, unready: unreadyHead,
+    comes: true, failed: `${workspaceName} could not be read.`, show: showRecord, cover: showInstead,
+    wants: event => READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event) });
   await first;
   return opened.record;
 }
-
-// Read the record anew and show it.
-export const refreshWorkspace = oneAtATime(async () => {
-  try {
-    took(await readRecord({ background: true }));
-  } catch (error) {
-    if (error.status === 404 && opened.record) await showGone();
-    else if (!opened.record && error.status !== 401) showFailure(error);
-  }
-});
-
-const refreshSoon = delayed(refreshWorkspace);
 
 // An event of another workspace or another template's image is no reason to read this one.
 function concerns({ type, subject }) {
@@ -105,21 +79,19 @@ async function readRecord(options) {
   }
 }
 
-const beginHead = () =>
-  readFirst(readRecord, { loading: () => {
-    if (!opened.record) showWaiting();
-  }, show: took, fail: showFailure });
-
-// A record that was read, or that a deed has answered with.
+// A record that was read, or that an action has answered with.
 /** @param {Api.Workspace} record */
-function took(record) {
+function tookRecord(record) {
   const old = opened.record;
   opened.record = record;
-  opened.isGone = false;
-  isRead();
-  showInstead();
   if (!old || old.name !== record.name) nameIt(record.name, old !== null);
+}
+
+function showRecord() {
+  const { record } = opened;
   showHead();
+  if (record === opened.visible) return;
+  opened.visible = record;
   setLine(opened.line(record));
   opened.show(record);
   opened.resolve(record);
@@ -130,7 +102,7 @@ function took(record) {
 const titleOf = name => [TAB_NAMES[opened.tab], name].filter(Boolean).join(', ');
 
 function nameIt(name, isNew) {
-  document.title = `${titleOf(name)}${opened.titleEnd}`;
+  document.title = document.title.replace(/^.*(?= · )/, () => titleOf(name));
   if (isNew) history.replaceState(history.state, '', `${tabPath(opened.tab)}${location.search}${location.hash}`);
 }
 
@@ -197,13 +169,11 @@ const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
 
 // ---- while it is read, where it is not there, when it goes ----
 
-function showWaiting() {
-  put(find('[data-state]'), 'skeleton', () => skeleton('2'));
+function headSkeleton() {
+  if (!opened.record) put(find('[data-state]'), 'skeleton', () => skeleton('2'));
   const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
-  showInstead(
-    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
-      element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows))
-  );
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
+    element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows));
 }
 
 // Instead of the tab's own content, which stays as it is meanwhile.
@@ -213,33 +183,20 @@ function showInstead(...content) {
   find('[data-instead]').hidden = content.length === 0;
 }
 
-function showNothing(...content) {
-  showInstead(...content);
+function unreadyHead() {
+  setLine('svc ws list');
   for (const part of ['state', 'actions']) put(find(`[data-${part}]`), null, () => []);
 }
 
-function showFailure(error) {
-  setLine('svc ws list');
-  if (error.status === 404) showAbsent();
-  else showNothing(unread(error, `${workspaceName} could not be read.`, beginHead));
-}
-
-// It may be there soon: its image is being pulled.
-async function showAbsent() {
+// It was deleted, or may be there soon: its image is being pulled.
+async function goneRecord({ status }) {
+  if (status !== 404) return null;
   const { absent, setupOf } = await import('./setting_up.js');
-  const found = await setupOf(workspaceName).catch(() => null);
-  if (!opened.record)
-    showNothing(
-      found
-        ?? absent(`There is no workspace ${workspaceName}`,
-          "It may have been deleted or renamed, or it is somebody else's.")
-    );
-}
-
-async function showGone() {
-  const { absent } = await import('./setting_up.js');
-  opened.isGone = true;
-  setLine('svc ws list');
-  showNothing(absent(`${opened.record.name} was deleted`, 'Its files in /work are still there.'));
-  announce(`${opened.record.name} was deleted`);
+  if (opened.record) {
+    announce(`${opened.record.name} was deleted`);
+    return absent(`${opened.record.name} was deleted`, 'Its files in /work are still there.');
+  }
+  return await setupOf(workspaceName).catch(() => null)
+    ?? absent(`There is no workspace ${workspaceName}`,
+      "It may have been deleted or renamed, or it is somebody else's.");
 }

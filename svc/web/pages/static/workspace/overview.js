@@ -8,7 +8,8 @@ import { oneAtATime } from '../frame/turns.js';
 import { quoted } from '../frame/format.js';
 import { change, doAction, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
-import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
+import { refresh } from '../screen/page.js';
+import { startWorkspace, tabPath, workspacePath } from './head.js';
 import {
   connectOf,
   launcherLog,
@@ -274,7 +275,7 @@ onRefused(async (kind, error, notice) => {
   const { record, gpus } = overview;
   offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => {
     if (isStarted) answer(null);
-    refreshWorkspace();
+    refresh();
   } });
 });
 

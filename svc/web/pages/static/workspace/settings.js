@@ -7,7 +7,8 @@ import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration, quoted } from '../frame/format.js';
 import { clearErrors, field, showErrors } from '../shared/dialogs.js';
 import { change, actionButton, isDoing, openUpgrade } from './actions.js';
-import { refreshWorkspace, startWorkspace, versionOf, workspacePath } from './head.js';
+import { refresh } from '../screen/page.js';
+import { startWorkspace, versionOf, workspacePath } from './head.js';
 import { fieldsOf, fillForm, readForm } from './settings_form.js';
 import { hasGpus, showGpuFields } from '../shared/gpu_fields.js';
 import { FIELD_LABELS, patchOf, textsOf, describe } from './sizes.js';
@@ -288,7 +289,7 @@ async function sendIt(key, form, request, failed, done) {
     if (key === 'rename') nameField().value = edited.record.name; // it follows the record, which is read now
     toast(done);
     announce(done);
-    await refreshWorkspace();
+    await refresh();
   } catch (error) {
     await refuse(error, form, failed);
   } finally {
@@ -307,7 +308,7 @@ function takeSaved(texts, sent) {
 async function refuse(error, form, failed) {
   if (error.status === 401) return;
   if (error.status === 412) {
-    await refreshWorkspace();
+    await refresh();
     if (edited.theirs) {
       find('[data-conflict]').focus();
       return;

@@ -10,7 +10,8 @@ import { setLine, toast } from '../frame/line.js';
 import { byName, quoted } from '../frame/format.js';
 import { filtersOf, saysText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { perform, showNow, startPage } from '../screen/page.js';
+import { showNow, startPage } from '../screen/page.js';
+import { perform } from '../screen/perform.js';
 import { needsYou, rowOf } from './row.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };
