@@ -129,11 +129,11 @@ function showAll() {
     return;
   }
   screen.replaceChildren(
-    element('section', { class: 'panel', 'aria-label': 'Activity' },
-      element('table', { class: 'table dense fold log-rows', role: 'table', 'aria-label': 'Activity' }, head(),
+    element('section.panel', { 'aria-label': 'Activity' },
+      element('table.table.dense.fold.log-rows', { role: 'table', 'aria-label': 'Activity' }, head(),
         element('tbody', { role: 'rowgroup' })),
-      element('footer', {}, element('span', { class: 'muted small num', 'data-count': true }),
-        element('div', { class: 'row push', 'data-end': true })))
+      element('footer', element('span.muted.small.num', { 'data-count': true }),
+        element('div.row.push', { 'data-end': true })))
   );
   showRows();
   showFresh();
@@ -165,7 +165,7 @@ function showRows() {
   find('[data-count]').textContent = hasMore
     ? `${body.children.length} shown, of ${known.total} rows ${known.read} are read`
     : counted(body.children.length, 'row');
-  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'older', on: { click: older } },
+  const button = element('button.btn.sm', { type: 'button', 'data-key': 'older', on: { click: older } },
     'Show older ones');
   replace(find('[data-end]'), ...(hasMore ? [button] : []));
   watcher.disconnect();
@@ -185,19 +185,19 @@ function showFresh() {
   }
   const text = `${counted(known.fresh, 'row is new', 'rows are new')}. `;
   if (place.firstChild?.textContent === text) return;
-  replace(place, element('span', {}, text),
-    element('button', { class: 'btn sm', type: 'button', 'data-key': 'fresh',
+  replace(place, element('span', text),
+    element('button.btn.sm', { type: 'button', 'data-key': 'fresh',
       on: { click: () => begin().then(() => scrollTo(0, 0)) } }, 'Show them'));
 }
 
 function showEmpty() {
   const isFiltered = Object.values(asked).some(Boolean);
   screen.replaceChildren(
-    element('section', { class: 'empty dash' }, element('h2', {}, isFiltered ? 'Nothing like that' : 'Nothing yet'),
-      element('p', {}, isFiltered
+    element('section.empty.dash', element('h2', isFiltered ? 'Nothing like that' : 'Nothing yet'),
+      element('p', isFiltered
         ? 'No row of your activity matches.'
         : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
-      isFiltered && element('button', { class: 'btn', type: 'button', on: { click: () => {
+      isFiltered && element('button.btn', { type: 'button', on: { click: () => {
         for (const name of Object.keys(asked))
           asked[name] = '';
         showFilters();
@@ -212,11 +212,11 @@ function loading() {
     return null;
   }
   const row = () =>
-    element('tr', { class: 'plain', role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths =>
+    element('tr.plain', { role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths =>
       element('td', { role: 'cell' }, skeleton(...widths))
     ));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
-    element('table', { class: 'table dense fold', role: 'table' }, head(),
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
+    element('table.table.dense.fold', { role: 'table' }, head(),
       element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row))));
 }
 
@@ -228,7 +228,7 @@ const workspaceOptions = () =>
   known.workspaces.map(({ id, name }) => element('option', { value: id, selected: id === asked.workspace }, name));
 
 function showFilters() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Action, target, address',
+  const search = element('input.input', { type: 'search', placeholder: 'Action, target, address',
     'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => {
       asked.text = event.target.value;
       writeAddress();
@@ -241,23 +241,21 @@ function showFilters() {
         showFilters();
         begin();
       } } }, title);
-  const select = element('select', { class: 'input auto', 'aria-label': 'Workspace', 'data-key': 'workspace',
+  const select = element('select.input.auto', { 'aria-label': 'Workspace', 'data-key': 'workspace',
     on: { change: event => {
       asked.workspace = event.target.value;
       begin();
     } } }, element('option', { value: '' }, 'Any workspace'), workspaceOptions());
-  const period = element('select', { class: 'input auto', 'aria-label': 'Time', 'data-key': 'time',
-    on: { change: event => {
-      asked.time = event.target.value;
-      openedAt = Date.now();
-      begin();
-    } } },
+  const period = element('select.input.auto', { 'aria-label': 'Time', 'data-key': 'time', on: { change: event => {
+    asked.time = event.target.value;
+    openedAt = Date.now();
+    begin();
+  } } },
     Object.entries(TIMES).map(([name, [title]]) =>
       element('option', { value: name, selected: name === asked.time }, title)
     ));
-  replace(find('[data-filters]'), element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-    element('div', { class: 'seg', role: 'group', 'aria-label': 'What' }, Object.entries(KINDS).map(kind)), select,
-    period);
+  replace(find('[data-filters]'), element('div.search', icon('search'), search, element('kbd', '/')),
+    element('div.seg', { role: 'group', 'aria-label': 'What' }, Object.entries(KINDS).map(kind)), select, period);
 }
 
 async function readWorkspaces() {

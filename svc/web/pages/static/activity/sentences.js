@@ -4,7 +4,7 @@ import { byteSize, counted, duration } from '../frame/format.js';
 import { reason } from '../shared/reasons.js';
 import { editedText } from '../shared/edited_fields.js';
 
-const mono = text => element('span', { class: 'mono small ref', dir: 'auto' }, text || '–');
+const mono = text => element('span.mono.small.ref', { dir: 'auto' }, text || '–');
 /** @type {(row: {target?: any, target_name?: any}) => Element} */
 const nameOf = ({ target, target_name: name }) => mono(name || target);
 const joinedBy = (text, ...parts) => parts.flatMap((part, n) => n ? [` ${text} `, part] : [part]);
@@ -136,7 +136,7 @@ export function sentence(row, me) {
   const rest = to(row);
   const text = isOwn
     ? [verb]
-    : [element('b', { class: 'ref' }, row.user), row.via === 'admin' ? ', on the host, ' : ' ', lower(verb)];
+    : [element('b.ref', row.user), row.via === 'admin' ? ', on the host, ' : ' ', lower(verb)];
   const yours = !isOwn && row.target_owner === me && rest.length && row.target !== me
     ? ' your '
     : rest.length && !/^ /.test(rest[0])

@@ -47,26 +47,25 @@ function take({ items, total }) {
 
 function show() {
   if (!find('[data-filters]')) {
-    const head = element('thead', {}, element('tr', {}, HEADS.map(([title, kind]) =>
+    const head = element('thead', element('tr', HEADS.map(([title, kind]) =>
       element('th', { scope: 'col', class: kind ?? null }, title)
     )));
     find('#screen').replaceChildren(filterControls(filters, known.accounts, { changed, typed }),
-      element('section', { class: 'panel', 'aria-label': 'Audit' },
-        element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Audit rows' },
-          element('table', { class: 'table dense audit', 'aria-label': 'Audit' }, head, element('tbody'))),
-        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No row matches.'),
-        element('footer', {},
-          element('span', { class: 'muted small' },
+      element('section.panel', { 'aria-label': 'Audit' },
+        element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': 'Audit rows' },
+          element('table.table.dense.audit', { 'aria-label': 'Audit' }, head, element('tbody'))),
+        element('p.body.muted', { 'data-none': true, hidden: true }, 'No row matches.'),
+        element('footer',
+          element('span.muted.small',
             'Rows are only ever added. Two rows of one request are its beginning and its end, shown as one.'),
-          element('div', { class: 'row push' },
-            element('span', { class: 'muted small num', 'data-where': true, role: 'status' }),
+          element('div.row.push', element('span.muted.small.num', { 'data-where': true, role: 'status' }),
             pageButton('newer', 'Newer', newer), pageButton('older', 'Older', older)))));
   }
   showPage();
 }
 
 const pageButton = (key, label, press) =>
-  element('button', { class: 'btn sm', type: 'button', 'data-key': key, on: { click: press } }, label);
+  element('button.btn.sm', { type: 'button', 'data-key': key, on: { click: press } }, label);
 
 function showPage() {
   const { items, total } = known;
@@ -109,22 +108,21 @@ function showChain() {
     { ok: ['ok', 'Chain intact'], warn: ['warn', 'Chain not verified whole'], fail: ['failed', 'Chain broken'] }[level]
       ?? ['warn', 'Chain not verified yet'];
   replace(lede,
-    element('span', { class: 'row' }, element('span', { class: `state ${kind}` }, text),
+    element('span.row', element('span', { class: `state ${kind}` }, text),
       element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
         report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
-      element('button', { class: 'btn link small', type: 'button', 'data-key': 'chain',
+      element('button.btn.link.small', { type: 'button', 'data-key': 'chain',
         'data-cmd': apiLine('GET', '/api/admin/audit/chain'), on: { click: showChainDialog } }, 'The chain')));
 }
 
 function showChainDialog() {
   const { level, found, remedy, report, head, archived } = known.chain;
-  const fact = (title, ...value) => [element('dt', {}, title), element('dd', { class: 'ref' }, ...value)];
-  const facts = element('dl', { class: 'facts' }, ...fact('Found', level ? `${level}: ${found}` : 'not verified yet'),
+  const fact = (title, ...value) => [element('dt', title), element('dd.ref', ...value)];
+  const facts = element('dl.facts', ...fact('Found', level ? `${level}: ${found}` : 'not verified yet'),
     ...fact('Checked', ...(report.written_at
       ? [`${stampOf(report.written_at)} UTC`, report.old ? ', more than a day ago' : '']
-      : ['never'])), ...fact('Newest row', element('span', { class: 'mono' }, `${head.id} ${head.hash}`)),
-    ...(archived.id
-      ? fact('In archives', `rows up to ${archived.id}, `, element('span', { class: 'mono' }, archived.hash))
+      : ['never'])), ...fact('Newest row', element('span.mono', `${head.id} ${head.hash}`)), ...(archived.id
+      ? fact('In archives', `rows up to ${archived.id}, `, element('span.mono', archived.hash))
       : []));
   hostDialog({
     title: 'The chain of the audit',
@@ -219,12 +217,11 @@ async function pollNewest() {
 }
 
 function skeletonNow() {
-  const row = () =>
-    element('tr', { class: 'plain' }, HEADS.map((_, number) => element('td', {}, skeleton(number === 5 ? '3' : '1'))));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' },
-    element('div', { class: 'scroll-x' },
-      element('table', { class: 'table dense audit', 'aria-hidden': 'true' },
-        element('tbody', {}, Array.from({ length: 30 }, row)))));
+  const row = () => element('tr.plain', HEADS.map((_, number) => element('td', skeleton(number === 5 ? '3' : '1'))));
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading audit' },
+    element('div.scroll-x',
+      element('table.table.dense.audit', { 'aria-hidden': 'true' },
+        element('tbody', Array.from({ length: 30 }, row)))));
 }
 
 setInterval(pollNewest, POLL_MS);

@@ -74,38 +74,35 @@ export function filterControls(filters, accounts, { changed, typed }) {
       ? [control, element('datalist', { id: `of-${key}` }, values.map(value => element('option', { value })))]
       : [control];
   };
-  const days = element('span', { class: 'row', 'data-days': true, hidden: filters.span !== 'days' },
+  const days = element('span.row', { 'data-days': true, hidden: filters.span !== 'days' },
     ['from', 'to'].map(key =>
-      element('input', { class: 'input w-day', type: 'date',
-        'aria-label': key === 'from' ? 'From the day' : 'To the day', value: filters[key], 'data-key': key,
-        on: { change: event => {
+      element('input.input.w-day', { type: 'date', 'aria-label': key === 'from' ? 'From the day' : 'To the day',
+        value: filters[key], 'data-key': key, on: { change: event => {
           filters[key] = event.target.value;
           changed();
         } } })
     ));
-  const span = element('select', { class: 'input auto', 'aria-label': 'When', 'data-key': 'span',
-    on: { change: event => {
-      filters.span = event.target.value;
-      days.hidden = filters.span !== 'days';
-      changed();
-    } } },
+  const span = element('select.input.auto', { 'aria-label': 'When', 'data-key': 'span', on: { change: event => {
+    filters.span = event.target.value;
+    days.hidden = filters.span !== 'days';
+    changed();
+  } } },
     Object.entries(SPANS).map(([value, title]) =>
       element('option', { value, selected: value === filters.span }, title)
     ));
-  const clear = element('button', { class: 'btn link small', type: 'button', 'data-clear': true, 'data-key': 'clear',
+  const clear = element('button.btn.link.small', { type: 'button', 'data-clear': true, 'data-key': 'clear',
     on: { click: () => {
       Object.assign(filters, Object.fromEntries(KEYS.map(key => [key, ''])), { span: '' });
       changed(true);
     } } }, 'Show all');
-  const rows = element('label', { class: 'check small' },
+  const rows = element('label.check.small',
     element('input', { type: 'checkbox', checked: filters.whole, 'data-key': 'whole', on: { change: event => {
       filters.whole = event.target.checked;
       changed();
-    } } }), element('span', {}, 'Unfinished calls too'));
-  return element('div', { class: 'filters', 'data-filters': true },
-    element('div', { class: 'search' }, icon('search'),
-      ...text('q', 'Search the audit', 'User, action, target, address'), element('kbd', {}, '/')),
-    ...text('user', 'User', 'Every user', accounts.map(account => account.name), 'w-filter'),
+    } } }), element('span', 'Unfinished calls too'));
+  return element('div.filters', { 'data-filters': true },
+    element('div.search', icon('search'), ...text('q', 'Search the audit', 'User, action, target, address'),
+      element('kbd', '/')), ...text('user', 'User', 'Every user', accounts.map(account => account.name), 'w-filter'),
     ...text('action', 'Action', 'Every action', NOUNS, 'w-filter'),
     ...text('outcome', 'Outcome', 'Every outcome', OUTCOMES, 'w-filter'), span, days, rows, clear);
 }

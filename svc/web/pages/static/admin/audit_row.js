@@ -28,14 +28,14 @@ export function auditRow({ row, began }) {
   const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
   return element('tr', { tabindex: '-1' },
     cell('r',
-      element('button', { class: 'btn link tiny num', type: 'button', 'aria-label': `Row ${id}`,
-        'data-cmd': lineOf(row), 'data-key': 'row', on: { click: () => showRow(row, began) } }, String(id))),
+      element('button.btn.link.tiny.num', { type: 'button', 'aria-label': `Row ${id}`, 'data-cmd': lineOf(row),
+        'data-key': 'row', on: { click: () => showRow(row, began) } }, String(id))),
     cell('muted small num nw', element('time', { datetime: at, title: `${stampOf(at)} UTC` }, stampOf(at))),
     cell('name small ref', user), cell('muted small ref', throughOf(row)), cell('mono small ref', action),
-    cell('mono small ref', name || target, name && name !== target && element('div', { class: 'muted tiny' }, target),
-      owner && element('div', { class: 'muted tiny' }, `of ${owner}`)),
+    cell('mono small ref', name || target, name && name !== target && element('div.muted.tiny', target),
+      owner && element('div.muted.tiny', `of ${owner}`)),
     cell('', state(kindOf(outcome), outcome),
-      took !== null && took >= 1 && element('div', { class: 'muted tiny' }, `took ${duration(took)}`)),
+      took !== null && took >= 1 && element('div.muted.tiny', `took ${duration(took)}`)),
     cell('muted tiny mono ref', ...detailOf(row.detail)),
     cell('muted tiny mono nw', element('span', { title: hash }, shortHash(hash))));
 }
@@ -59,8 +59,8 @@ function detailOf(detail) {
 function showRow(row, began) {
   const fact = (title, value, kind = 'mono ref') => (value === '' || value === null
     ? []
-    : [element('dt', {}, title), element('dd', { class: kind }, value)]);
-  const facts = element('dl', { class: 'facts' }, ...fact('When', `${row.at}`),
+    : [element('dt', title), element('dd', { class: kind }, value)]);
+  const facts = element('dl.facts', ...fact('When', `${row.at}`),
     ...(began ? fact('Began', `${began.at}, row ${began.id}`) : []), ...fact('Who', row.user),
     ...fact('Through', [row.via, row.address].filter(Boolean).join(' ')), ...fact('Action', row.action),
     ...fact('On', row.target), ...fact('Its name then', row.target_name), ...fact('Whose', row.target_owner),

@@ -80,10 +80,9 @@ function waitingFilters() {
 function list() {
   return [
     filters(),
-    element('section', { class: 'panel', 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No user matches.'),
-      element('footer', { 'data-more': true, hidden: true }),
-      element('footer', {}, element('span', { class: 'muted small' }, WHAT))),
+    element('section.panel', { 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
+      element('p.body.muted', { 'data-none': true, hidden: true }, 'No user matches.'),
+      element('footer', { 'data-more': true, hidden: true }), element('footer', element('span.muted.small', WHAT))),
   ];
 }
 
@@ -114,7 +113,7 @@ function blank(count) {
     : ['Not measured yet',
       'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of '
       + 'them; so does, on the host:', 'sudo svc admin disk --measure'];
-  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, text), command(line));
+  return element('section.empty.dash', element('h2', title), element('p', text), command(line));
 }
 
 async function measure(button) {

@@ -31,7 +31,7 @@ function diskRow(user, lack) {
     amountCell(label, user[key], key === 'files_bytes' && files !== null ? counted(files, 'name') : null,
       key === 'total_bytes');
   return element('tr', { role: 'row', tabindex: '-1', class: lack ? 'has-sub' : null },
-    cell(null, '', element('span', { class: 'name ref' }, name)), ...AMOUNTS.map(amount),
+    cell(null, '', element('span.name.ref', name)), ...AMOUNTS.map(amount),
     cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : byteSize(quota)),
     cell('Measured', 'small', measuredOf(user)));
 }
@@ -40,32 +40,32 @@ function diskRow(user, lack) {
 function amountCell(label, bytes, title, isWhole = false) {
   if (bytes === null) return cell(label, 'r');
   const created = cell(label, bytes === 0 ? 'r muted' : 'r',
-    isWhole ? element('b', {}, byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
+    isWhole ? element('b', byteSize(bytes)) : bytes === 0 ? '0' : byteSize(bytes));
   if (title) created.title = title;
   return created;
 }
 
 function measuredOf({ measured_at: at, waiting, error, complete }) {
   if (waiting) return state('busy', 'Measuring');
-  const age = at ? time(at, 'ago') : element('span', { class: 'muted' }, 'never');
+  const age = at ? time(at, 'ago') : element('span.muted', 'never');
   return error !== null || complete === false
-    ? element('div', { class: 'stack' }, state('warn', error !== null ? 'Failed' : 'Incomplete'), age)
+    ? element('div.stack', state('warn', error !== null ? 'Failed' : 'Incomplete'), age)
     : age;
 }
 
 function lackRow({ name }, text) {
-  return element('tr', { role: 'row', class: 'sub plain' },
+  return element('tr.sub.plain', { role: 'row' },
     element('td', { role: 'cell', colspan: '10' },
-      element('div', { class: 'notice warn inset' }, icon('warning'),
-        element('div', {}, element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `), text),
+      element('div.notice.warn.inset', icon('warning'),
+        element('div', element('p.small.ref', element('span.vh', `${name}: `), text),
           command(adminLine('disk --measure', name))))));
 }
 
 export function sumsRow({ sums, oldest, users }) {
   return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]),
     build: () =>
-      element('tr', { role: 'row', class: 'plain' }, cell(null, '', element('b', {}, `All ${users.length} users`)),
+      element('tr.plain', { role: 'row' }, cell(null, '', element('b', `All ${users.length} users`)),
         ...AMOUNTS.map(([label, key]) => amountCell(label, sums[key], null, key === 'total_bytes')),
         cell('Image quota', ''),
-        cell('Measured', 'small muted', oldest && element('span', {}, 'oldest ', time(oldest, 'ago')))) };
+        cell('Measured', 'small muted', oldest && element('span', 'oldest ', time(oldest, 'ago')))) };
 }

@@ -43,11 +43,10 @@ export function slotOfAdmin(gpu) {
   const title = [gpu.uuid,
     gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join('/')).join(', ')].filter(Boolean)
     .join(' · ');
-  return element('li', { class: `slot ${kind}`, title },
-    element('div', { class: 'n' }, numberOf(gpu), element('span', {}, text)),
-    element('b', {},
+  return element('li', { class: `slot ${kind}`, title }, element('div.n', numberOf(gpu), element('span', text)),
+    element('b',
       first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)),
-    below && element('div', { class: 'on' }, below));
+    below && element('div.on', below));
 }
 
 /** @param {Api.GpuCapacity} gpu */
@@ -57,12 +56,11 @@ export function gpuRow(gpu, context) {
   const since = own.filter(holder => holder.since);
   return element('tr', { role: 'row', tabindex: '-1' },
     cell(null, '',
-      element('div', { class: 'row nowrap' },
-        element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
-        element('span', { class: 'muted tiny mono nw', title: gpu.uuid }, shortened(gpu.uuid)))),
+      element('div.row.nowrap', element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
+        element('span.muted.tiny.mono.nw', { title: gpu.uuid }, shortened(gpu.uuid)))),
     cell('State', '', state(kind, text)),
     cell('Who', '', ...own.map(holder => whoOf(holder)), ...outsideOf(gpu, outside)),
-    cell('Since', 'muted small num nw', ...since.map(holder => element('div', {}, time(holder.since, 'age')))),
+    cell('Since', 'muted small num nw', ...since.map(holder => element('div', time(holder.since, 'age')))),
     cell('Mode', 'small muted', gpu.mode ?? ''), cell('Busy', '', ...busyOf(gpu)),
     cell('Memory', 'num small nw', ...memoryOf(gpu)),
     cell(null, 'c-act',
@@ -73,22 +71,19 @@ export function gpuRow(gpu, context) {
 const shortened = uuid => (uuid.length > 13 ? `${uuid.slice(0, 12)}…` : uuid);
 
 const whoOf = ({ owner, workspace }) =>
-  element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
-    element('span', { class: 'muted small mono ref' }, workspace ?? ''));
+  element('div', element('span.name.ref', owner), ' ', element('span.muted.small.mono.ref', workspace ?? ''));
 
 // Who uses it outside svc, and with which processes.
 function outsideOf({ processes }, holders) {
   const lines = processes.slice(0, PROCESSES).map(({ pid, owner, used_bytes: used }) =>
-    element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
-      element('span', { class: 'muted small' },
-        `outside svc, process ${pid}${used === null ? '' : `, ${bytesOf(used)}`}`))
+    element('div', element('span.name.ref', owner), ' ',
+      element('span.muted.small', `outside svc, process ${pid}${used === null ? '' : `, ${bytesOf(used)}`}`))
   );
   if (processes.length > PROCESSES)
-    lines.push(element('div', { class: 'muted small' }, `and ${processes.length - PROCESSES} more processes`));
+    lines.push(element('div.muted.small', `and ${processes.length - PROCESSES} more processes`));
   if (processes.length === 0)
     return holders.map(({ owner }) =>
-      element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
-        element('span', { class: 'muted small' }, 'outside svc'))
+      element('div', element('span.name.ref', owner), ' ', element('span.muted.small', 'outside svc'))
     );
   return lines;
 }
@@ -96,12 +91,12 @@ function outsideOf({ processes }, holders) {
 function busyOf({ use_percent: percent }) {
   if (percent === null) return [];
   return [
-    element('div', { class: 'row nowrap num small' }, bar(percent), element('span', { class: 'nw' }, `${percent} %`)),
+    element('div.row.nowrap.num.small', bar(percent), element('span.nw', `${percent} %`)),
   ];
 }
 
 function memoryOf({ used_bytes: used, vram_bytes: all }) {
-  if (used === null) return all === null ? [] : [element('span', { class: 'muted' }, bytesOf(all))];
+  if (used === null) return all === null ? [] : [element('span.muted', bytesOf(all))];
   return [element('span', { title: all === null ? null : `of ${bytesOf(all)}` }, bytesOf(used))];
 }
 
@@ -124,22 +119,22 @@ export function lostNotice(gpu, { isAway, stopping, stop }) {
   const text = own.length === 0
     ? ['The driver has it no more; nobody holds it.']
     : ['The driver has it no more; ',
-      ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]),
+      ...own.flatMap((holder, at) => [at > 0 && ', ', element('span.mono', holder.owner)]),
       own.length === 1 ? ' holds it' : ' hold it', own[0].since && [' since ', time(own[0].since, 'age')],
       '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.']
       .flat();
   const buttons = own.filter(holder => holder.workspace_id).map(holder =>
-    element('button', { class: 'btn sm danger', type: 'button',
+    element('button.btn.sm.danger', { type: 'button',
       'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }), 'data-key': `lost-${holder.workspace_id}`,
       'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } },
-      icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`))
+      icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
   );
-  return element('div', { class: 'notice danger' }, icon('warning'),
-    element('div', {},
-      element('p', {},
-        element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`),
-        ' ', ...text.filter(Boolean)),
-      element('div', { class: 'row' }, buttons,
-        element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor',
+  return element('div.notice.danger', icon('warning'),
+    element('div',
+      element('p',
+        element('b', gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ',
+        ...text.filter(Boolean)),
+      element('div.row', buttons,
+        element('a.btn.sm.quiet', { href: '/admin/host', 'data-cmd': 'sudo svc admin doctor',
           'data-key': `host-${gpu.uuid}` }, 'What the host says'))));
 }

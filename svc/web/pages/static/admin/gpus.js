@@ -63,24 +63,22 @@ function modelsOf() {
 function frame() {
   const swatch = (kind, text) => element('span', { class: `sw ${kind}` }, text);
   return [
-    element('div', { class: 'stack-4', 'data-lost': true }),
-    element('section', { class: 'panel', 'aria-labelledby': 'map-h' },
-      element('header', {}, element('h2', { id: 'map-h' }, 'Who holds which'),
-        element('span', { class: 'muted small num', 'data-count': true }),
-        element('div', { class: 'actions legend-row tiny muted' }, swatch('', 'leased'), swatch('hatch', 'outside svc'),
+    element('div.stack-4', { 'data-lost': true }),
+    element('section.panel', { 'aria-labelledby': 'map-h' },
+      element('header', element('h2', { id: 'map-h' }, 'Who holds which'),
+        element('span.muted.small.num', { 'data-count': true }),
+        element('div.actions.legend-row.tiny.muted', swatch('', 'leased'), swatch('hatch', 'outside svc'),
           swatch('free', 'free'))),
-      element('div', { class: 'body' },
-        element('div', { class: 'bank-box' },
-          element('ul', { class: 'bank', 'aria-label': 'GPUs of this host', 'data-bank': true })))),
-    element('section', { class: 'panel', 'aria-label': 'GPUs, one by one' }, tableOf('GPUs', HEADS),
-      element('footer', {},
-        element('span', { class: 'muted small' },
+      element('div.body',
+        element('div.bank-box', element('ul.bank', { 'aria-label': 'GPUs of this host', 'data-bank': true })))),
+    element('section.panel', { 'aria-label': 'GPUs, one by one' }, tableOf('GPUs', HEADS),
+      element('footer',
+        element('span.muted.small',
           "You see that workspaces exist and can stop or delete them. What is inside is their owners' alone. "
             + 'What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
-    element('section', { class: 'panel', 'aria-labelledby': 'lost-h' },
-      element('header', {}, element('h2', { id: 'lost-h' }, 'Lost and back'),
-        element('span', { class: 'muted small' }, 'the last 30 days')),
-      element('div', { class: 'body stack-2', 'data-history': true })),
+    element('section.panel', { 'aria-labelledby': 'lost-h' },
+      element('header', element('h2', { id: 'lost-h' }, 'Lost and back'),
+        element('span.muted.small', 'the last 30 days')), element('div.body.stack-2', { 'data-history': true })),
   ];
 }
 
@@ -99,31 +97,31 @@ function summary() {
 function showNone(provider) {
   const cdi = known.hardware.cdi;
   find('#screen').replaceChildren(
-    element('section', { class: 'empty dash' }, element('h2', {}, 'This host has no GPUs'),
-      element('p', {},
+    element('section.empty.dash', element('h2', 'This host has no GPUs'),
+      element('p',
         provider === 'none' ? 'The service is set to look for none (SVC_GPU_PROVIDER=none).' : 'The driver lists none.',
         cdi?.problem && ` ${cdi.problem}.`),
-      element('div', { class: 'cmd' }, element('code', {}, cdi?.remedy || 'sudo svc admin doctor'),
-        element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
+      element('div.cmd', element('code', cdi?.remedy || 'sudo svc admin doctor'),
+        element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
           icon('copy'))))
   );
 }
 
 // What events are kept of GPUs that the driver had no more: whose they are is said, and not which for others.
 function historyOf() {
-  if (known.history.length === 0) return [element('p', { class: 'muted small' }, 'No workspace has lost a GPU.')];
+  if (known.history.length === 0) return [element('p.muted.small', 'No workspace has lost a GPU.')];
   const text = { 'gpu.lost': ' lost a GPU', 'gpu.restored': ' has its GPUs again' };
   const rows = known.history.map(event =>
-    element('p', { class: 'small' },
+    element('p.small',
       element('span', { class: `state ${event.type === 'gpu.lost' ? 'failed' : 'ok'}` },
-        event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ', element('span', { class: 'mono ref' }, event.subject.name),
-      event.owner && [' of ', element('span', { class: 'name ref' }, event.owner)],
-      text[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago'))
+        event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ', element('span.mono.ref', event.subject.name),
+      event.owner && [' of ', element('span.name.ref', event.owner)], text[event.type] ?? ` ${event.type}`, ', ',
+      time(event.ts, 'ago'))
   );
   const rest = known.total - known.history.length;
   return [...rows.flat(), rest > 0
-    && element('p', { class: 'muted small' }, `${counted(rest, 'event')} before: `,
-      element('code', {},
+    && element('p.muted.small', `${counted(rest, 'event')} before: `,
+      element('code',
         apiLine('GET',
           withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))))].filter(
       Boolean

@@ -70,8 +70,8 @@ async function read({ background }) {
 function show() {
   if (!find('[data-side]')) {
     find('#screen').replaceChildren(
-      element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4', 'data-side': 'main' }),
-        element('div', { class: 'stack-4', 'data-side': 'aside' }))
+      element('div.cols.side-r', element('div.stack-4', { 'data-side': 'main' }),
+        element('div.stack-4', { 'data-side': 'aside' }))
     );
   }
   for (const [name, { side, title, show: panelOf }] of Object.entries(PANELS)) {
@@ -88,7 +88,7 @@ function show() {
 // A panel stands where its kind stands, with what was open in it still open.
 function showPanel(place, name, fresh) {
   const box = find(`[data-box="${name}"]`, place)
-    ?? place.appendChild(element('div', { class: 'stack', 'data-box': name }));
+    ?? place.appendChild(element('div.stack', { 'data-box': name }));
   const open = new Set(findAll('details[open]', box).map(node => node.dataset.key));
   replace(box, fresh);
   for (const node of findAll('details', box)) node.open = open.has(node.dataset.key);
@@ -102,22 +102,21 @@ function checkAgain() {
       'The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here '
       + 'a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:',
     ],
-    extra: [element('p', {}, element('code', {}, '23 * * * * root /usr/local/bin/svc admin report'))],
+    extra: [element('p', element('code', '23 * * * * root /usr/local/bin/svc admin report'))],
   });
 }
 
 function skeletonNow() {
   const box = rows =>
-    element('section', { class: 'panel', 'aria-hidden': 'true' }, element('header', {}, skeleton('2')),
-      element('div', { class: 'body stack-4' }, Array.from({ length: rows }, () => element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r', 'aria-busy': 'true', 'aria-label': 'Loading the host', role: 'group' },
-    element('div', { class: 'stack-4' }, box(6), box(2)),
-    element('div', { class: 'stack-4' }, box(5), box(5), box(4), box(4)));
+    element('section.panel', { 'aria-hidden': 'true' }, element('header', skeleton('2')),
+      element('div.body.stack-4', Array.from({ length: rows }, () => element('div', skeleton('4')))));
+  return element('div.cols.side-r', { 'aria-busy': 'true', 'aria-label': 'Loading the host', role: 'group' },
+    element('div.stack-4', box(6), box(2)), element('div.stack-4', box(5), box(5), box(4), box(4)));
 }
 
 setInterval(() => {
   if (!document.hidden && !isAway() && find('[data-side]')) refreshSoon();
 }, EVERY_MS);
 find('[data-key=again]').addEventListener('click', checkAgain);
-find('.lede').replaceChildren(element('span', { class: 'mono' }, hostName()));
+find('.lede').replaceChildren(element('span.mono', hostName()));
 await startAdmin({ read, show, loading: skeletonNow, failed: 'The host could not be read.' });

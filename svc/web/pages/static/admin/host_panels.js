@@ -9,40 +9,40 @@ import { counted, time } from '../frame/format.js';
 const FEW = 5, FRESH_S = 48 * 3600;
 
 export const isCommand = text => /^(sudo |svc )/.test(text);
-const remedy = text => (isCommand(text) ? command(text) : element('p', { class: 'small soft ref' }, text));
+const remedy = text => (isCommand(text) ? command(text) : element('p.small.soft.ref', text));
 
 export function panel(id, title, aside, ...content) {
-  return element('section', { class: 'panel', 'aria-labelledby': id, 'data-panel': id },
-    element('header', {}, element('h2', { id }, title), aside), ...content);
+  return element('section.panel', { 'aria-labelledby': id, 'data-panel': id },
+    element('header', element('h2', { id }, title), aside), ...content);
 }
 
-const body = (...content) => element('div', { class: 'body stack-2' }, ...content);
-const fact = (title, ...value) => [element('dt', {}, title), element('dd', { class: 'ref' }, ...value)];
-const facts = (...rows) => element('dl', { class: 'facts' }, ...rows.flat());
+const body = (...content) => element('div.body.stack-2', ...content);
+const fact = (title, ...value) => [element('dt', title), element('dd.ref', ...value)];
+const facts = (...rows) => element('dl.facts', ...rows.flat());
 
 // How old a report is; an old one says so, with the command that renews it.
 export function ageOf({ written_at: at, old }) {
-  if (at === null) return element('span', { class: 'small is-warn' }, 'no report yet');
+  if (at === null) return element('span.small.is-warn', 'no report yet');
   return element('span', { class: `small ${old ? 'is-warn' : 'muted'}` }, old && 'more than a day old: ',
     time(at, 'ago'));
 }
 
 const renew = (
   { old, command: line },
-) => (old ? [element('p', { class: 'small soft' }, 'The report is renewed on the host:'), remedy(line)] : []);
+) => (old ? [element('p.small.soft', 'The report is renewed on the host:'), remedy(line)] : []);
 
 // Before the first report nothing is known, and nothing is said.
 const unknownPanel = (id, title, report) =>
   panel(id, title, ageOf(report), body(
-    element('p', { class: 'small soft' }, 'What root alone can see is known here once it was reported on the host:'),
+    element('p.small.soft', 'What root alone can see is known here once it was reported on the host:'),
     remedy(report.command)
   ));
 
 // What could not be read says so, and leaves the other panels alone.
 export function failedPanel(id, title, error) {
   return panel(id, title, state('warn', 'Not read'),
-    body(element('p', { class: 'small ref' }, `${error.message}`),
-      element('p', { class: 'muted tiny mono' }, [error.code, error.request_id].filter(Boolean).join(', '))));
+    body(element('p.small.ref', `${error.message}`),
+      element('p.muted.tiny.mono', [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
 // ---- doctor ----
@@ -55,26 +55,25 @@ export function doctorPanel({ report, items }) {
   const text = [fails && `${fails} ${fails === 1 ? 'fails' : 'fail'}`,
     warns && `${warns} ${warns === 1 ? 'warns' : 'warn'}`, `${fine.length} ${fine.length === 1 ? 'is' : 'are'} fine`]
     .filter(Boolean).join(', ');
-  const aside = element('span', { class: 'row' },
-    report.written_at && element('span', { class: 'muted small num' }, text), ageOf(report));
+  const aside = element('span.row', report.written_at && element('span.muted.small.num', text), ageOf(report));
   if (report.written_at === null) {
     return panel('doctor', 'Doctor', aside,
-      element('div', { class: 'empty' }, element('h3', {}, 'This host was not checked yet'),
-        element('p', {},
+      element('div.empty', element('h3', 'This host was not checked yet'),
+        element('p',
           'The doctor runs on the host, as root: it sees what the service may not. Its findings are shown here '
             + 'then, each with its remedy.'), remedy(report.command)));
   }
   const faults = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
   const table = (rows, label) =>
-    element('table', { class: 'table fold doctor', role: 'table', 'aria-label': label },
+    element('table.table.fold.doctor', { role: 'table', 'aria-label': label },
       element('tbody', { role: 'rowgroup' }, rows));
   return panel('doctor', 'Doctor', aside, faults.length > 0 && table(faults.flatMap(findingRows), 'To be mended'),
-    faults.length === 0 && element('div', { class: 'body' }, element('p', {}, state('ok', 'Nothing to mend'))),
-    element('footer', {},
-      element('details', { class: 'more', 'data-key': 'fine' },
-        element('summary', {}, `${counted(fine.length, 'check')} ${fine.length === 1 ? 'is' : 'are'} fine`),
+    faults.length === 0 && element('div.body', element('p', state('ok', 'Nothing to mend'))),
+    element('footer',
+      element('details.more', { 'data-key': 'fine' },
+        element('summary', `${counted(fine.length, 'check')} ${fine.length === 1 ? 'is' : 'are'} fine`),
         table(fine.flatMap(findingRows), 'Fine'))),
-    report.old && element('footer', {}, element('div', { class: 'stack-2' }, ...renew(report))));
+    report.old && element('footer', element('div.stack-2', ...renew(report))));
 }
 
 function findingRows({ code, level, found, remedy: next }) {
@@ -85,7 +84,7 @@ function findingRows({ code, level, found, remedy: next }) {
   ];
   if (next)
     rows.push(
-      element('tr', { role: 'row', class: 'sub plain' }, cell(null, ''),
+      element('tr.sub.plain', { role: 'row' }, cell(null, ''),
         element('td', { role: 'cell', colspan: '2' }, remedy(next)))
     );
   return rows;
@@ -97,15 +96,14 @@ export function servicePanel(health, version) {
   const isWell = health.status === 'ok';
   return panel('service', 'Service', isWell ? state('ok', 'Healthy') : state('warn', 'Degraded'), body(
     facts(
-      fact('Release',
-        element('span', { class: 'mono' }, [version.version, version.commit.slice(0, 10)].filter(Boolean).join(', '))),
+      fact('Release', element('span.mono', [version.version, version.commit.slice(0, 10)].filter(Boolean).join(', '))),
       fact('Schema', String(version.schema)),
       health.db ? fact('Database', health.db) : [],
       health.helper ? fact('Helper', health.helper) : [],
       health.license ? fact('Licence', health.license.replaceAll('_', ' ')) : []
     ),
     ...(health.error
-      ? [element('p', { class: 'small is-warn ref' }, health.error.message),
+      ? [element('p.small.is-warn.ref', health.error.message),
         ...(health.error.hint ? [remedy(health.error.hint)] : [])]
       : [])
   ));
@@ -125,20 +123,17 @@ export function licencePanel(licence) {
       } nothing can be created or started. Stop, delete, files, export and backup always work.` }[now];
   return panel('licence', 'Licence',
     element('span', { class: `tag ${{ active: 'ok', ending: 'warn', lapsed: 'danger' }[now] ?? ''}` }, left), body(
-      text && element('p', { class: 'small soft' }, text),
-      facts(holder ? fact('Holder', holder) : [], id ? fact('Licence', element('span', { class: 'mono' }, id)) : [],
+      text && element('p.small.soft', text),
+      facts(holder ? fact('Holder', holder) : [], id ? fact('Licence', element('span.mono', id)) : [],
         fact('Until', `${stampOf(ends).slice(0, 16)} UTC`), fact('Users', of(used.users, limits.users)),
-        fact('GPUs', of(used.gpus, limits.gpus)),
-        request ? fact('Request code', element('span', { class: 'mono' }, request)) : []),
-      problem && element('p', { class: 'small is-warn ref' }, `The installed file is not in force: ${problem}`),
+        fact('GPUs', of(used.gpus, limits.gpus)), request ? fact('Request code', element('span.mono', request)) : []),
+      problem && element('p.small.is-warn.ref', `The installed file is not in force: ${problem}`),
       ...notices.flatMap(
-        notice => [element('p', { class: 'small is-warn ref' }, notice.message),
-          ...(notice.hint ? [remedy(notice.hint)] : [])]
+        notice => [element('p.small.is-warn.ref', notice.message), ...(notice.hint ? [remedy(notice.hint)] : [])]
       ),
-      element('details', { class: 'more', 'data-key': 'licence-how' },
-        element('summary', { class: 'small' }, 'Another licence'),
-        element('div', { class: 'stack-2' },
-          element('p', { class: 'small soft' },
+      element('details.more', { 'data-key': 'licence-how' }, element('summary.small', 'Another licence'),
+        element('div.stack-2',
+          element('p.small.soft',
             'The vendor signs one for the request code; it is checked and put in force on the host.'),
           command('sudo svc admin license request'), command('sudo svc admin license install FILE')))
     ));
@@ -149,19 +144,17 @@ export function updatesPanel({ report, updates }) {
   const { installed_version: version, installed_commit: commit, installed_by: by, available, checked_at: checked,
     problem, notes, release_keys: keys, applied_at: applied, outcome, reason, source } = updates;
   return panel('updates', 'Updates',
-    element('span', { class: 'row' },
-      available ? element('span', { class: 'tag busy' }, `${available} is out`) : state('ok', 'None seen'),
+    element('span.row', available ? element('span.tag.busy', `${available} is out`) : state('ok', 'None seen'),
       ageOf(report)), body(
       facts(
-        fact('Installed',
-          element('span', { class: 'mono' }, [version || by, commit.slice(0, 10)].filter(Boolean).join(', '))),
-        source ? fact('Source', element('span', { class: 'mono' }, source)) : [],
+        fact('Installed', element('span.mono', [version || by, commit.slice(0, 10)].filter(Boolean).join(', '))),
+        source ? fact('Source', element('span.mono', source)) : [],
         fact('Asked', checked ? time(checked, 'ago') : 'never'),
         applied ? fact('Last applied', time(applied, 'ago'), `, ${outcome}${reason ? `: ${reason}` : ''}`) : []
       ),
-      notes && element('p', { class: 'small soft ref' }, notes),
-      problem && element('p', { class: 'small is-warn ref' }, problem),
-      keys === 0 && element('p', { class: 'small soft' }, 'This build has no key of a vendor: nothing is applied.'),
+      notes && element('p.small.soft.ref', notes),
+      problem && element('p.small.is-warn.ref', problem),
+      keys === 0 && element('p.small.soft', 'This build has no key of a vendor: nothing is applied.'),
       command(available && keys > 0 ? 'sudo svc admin update apply' : 'sudo svc admin update check'),
       ...renew(report)
     ));
@@ -171,30 +164,28 @@ export function updatesPanel({ report, updates }) {
 
 function fewOf(rows, label, head, key) {
   const table = some =>
-    element('table', { class: 'table dense', 'aria-label': label },
-      element('thead', {}, element('tr', {}, head.map(title => element('th', { scope: 'col' }, title)))),
-      element('tbody', {}, some));
-  return [element('div', { class: 'scroll-x' }, table(rows.slice(0, FEW))), rows.length > FEW
-    && element('footer', {},
-      element('details', { class: 'more', 'data-key': key },
-        element('summary', { class: 'small' }, `${rows.length - FEW} before`),
-        element('div', { class: 'scroll-x' }, table(rows.slice(FEW)))))];
+    element('table.table.dense', { 'aria-label': label }, element('thead', element('tr', head.map(title =>
+      element('th', { scope: 'col' }, title)
+    ))), element('tbody', some));
+  return [element('div.scroll-x', table(rows.slice(0, FEW))), rows.length > FEW
+    && element('footer',
+      element('details.more', { 'data-key': key }, element('summary.small', `${rows.length - FEW} before`),
+        element('div.scroll-x', table(rows.slice(FEW)))))];
 }
 
 export function backupsPanel({ report, items }) {
   if (report.written_at === null) return unknownPanel('backups', 'Backups', report);
   const [newest] = items = [...items].sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
   const isFresh = newest && Date.now() - Date.parse(newest.created_at) < FRESH_S * 1000;
-  const aside = element('span', { class: 'row' }, newest
+  const aside = element('span.row', newest
     ? element('span', { class: `state ${isFresh ? 'ok' : 'warn'}` },
-      element('span', {}, 'newest ', time(newest.created_at, 'ago')))
+      element('span', 'newest ', time(newest.created_at, 'ago')))
     : state('warn', 'None'), ageOf(report));
   const row = item =>
-    element('tr', { class: 'plain' },
-      element('td', { class: 'small num' },
-        element('span', { title: item.name }, `${stampOf(item.created_at).slice(0, 16)}`)),
-      element('td', { class: 'r small' }, bytesOf(item.size_bytes)), element('td', { class: 'small ref' }, item.refused
-        ? element('span', { class: 'is-warn' }, item.refused)
+    element('tr.plain',
+      element('td.small.num', element('span', { title: item.name }, `${stampOf(item.created_at).slice(0, 16)}`)),
+      element('td.r.small', bytesOf(item.size_bytes)), element('td.small.ref', item.refused
+        ? element('span.is-warn', item.refused)
         : item.host_files
         ? "with the host's files"
         : 'database alone'));
@@ -202,33 +193,30 @@ export function backupsPanel({ report, items }) {
     ? fewOf(items.map(row), 'Backups', ['When, UTC', 'Size', 'What'], 'older-backups')
     : [
       body(
-        element('p', { class: 'small soft' },
+        element('p.small.soft',
           'There is no complete snapshot. Without one, a lost disk is the end of all accounts and templates.')
       ),
     ]),
-    element('footer', {},
-      element('div', { class: 'stack-2' }, command('sudo svc admin backup --retention 14'),
-        element('p', { class: 'muted small' }, 'Back from one, with the service stopped: ',
-          element('code', {}, 'sudo svc admin restore PATH')), ...renew(report))));
+    element('footer',
+      element('div.stack-2', command('sudo svc admin backup --retention 14'),
+        element('p.muted.small', 'Back from one, with the service stopped: ',
+          element('code', 'sudo svc admin restore PATH')), ...renew(report))));
 }
 
 export function setsPanel({ report, items }) {
   if (report.written_at === null) return unknownPanel('sets', 'Recovery sets', report);
   const row = item =>
-    element('tr', { class: 'plain' },
-      element('td', { class: 'mono small ref' }, item.id, element('div', { class: 'muted tiny' }, item.why)),
-      element('td', { class: 'small ref' },
+    element('tr.plain', element('td.mono.small.ref', item.id, element('div.muted.tiny', item.why)),
+      element('td.small.ref',
         [item.version || item.kind, item.schema === null ? null : `schema ${item.schema}`].filter(Boolean).join(', ')),
-      element('td', { class: 'r small' }, bytesOf(item.size_bytes)), element('td', {}, item.applicable
+      element('td.r.small', bytesOf(item.size_bytes)), element('td', item.applicable
         ? command(`sudo svc admin rollback apply ${item.id}`)
-        : element('div', { class: 'stack' }, element('span', { class: 'small is-warn ref' }, item.problem),
-          item.remedy && remedy(item.remedy))));
+        : element('div.stack', element('span.small.is-warn.ref', item.problem), item.remedy && remedy(item.remedy))));
   return panel('sets', 'Recovery sets',
-    element('span', { class: 'row' }, element('span', { class: 'muted small' }, counted(items.length, 'set')),
-      ageOf(report)), ...(items.length
+    element('span.row', element('span.muted.small', counted(items.length, 'set')), ageOf(report)), ...(items.length
       ? fewOf(items.map(row), 'Recovery sets', ['Set', 'Restores', 'Size', 'How'], 'older-sets')
       : [
-        body(element('p', { class: 'small soft' }, 'None: one is kept before each upgrade, restore and migration.'),
+        body(element('p.small.soft', 'None: one is kept before each upgrade, restore and migration.'),
           command('sudo svc admin rollback keep --why "before a change"')),
-      ]), report.old && element('footer', {}, element('div', { class: 'stack-2' }, ...renew(report))));
+      ]), report.old && element('footer', element('div.stack-2', ...renew(report))));
 }

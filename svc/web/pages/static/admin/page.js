@@ -30,12 +30,11 @@ export async function startAdmin({ show, ...screen }) {
 // The one place for who is no administrator, or is none any more. The API refuses anyway.
 function showNoPermission(name) {
   find('#main').replaceChildren(
-    element('section', { class: 'empty dash', 'data-no-permission': true }, element('h1', {}, 'For administrators'),
-      element('p', {}, name
-        ? ['The account ', element('span', { class: 'mono' }, name), ' is none.']
-        : 'This account is none any more.', ' Administrators are made on the host, by root:'),
+    element('section.empty.dash', { 'data-no-permission': true }, element('h1', 'For administrators'), element('p', name
+      ? ['The account ', element('span.mono', name), ' is none.']
+      : 'This account is none any more.', ' Administrators are made on the host, by root:'),
       command(`sudo svc admin edit-user ${name ? quoted(name) : 'NAME'} --superuser`),
-      element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, 'Workspaces'))
+      element('a.btn', { href: '/workspaces', 'data-cmd': 'svc ws list' }, 'Workspaces'))
   );
   return false;
 }

@@ -27,18 +27,18 @@ const isSame = (a, b) => JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf
 /** @param {Api.QuotaPolicy} policy */
 export function quotaForm(policy, policies, accounts) {
   let before = policy;
-  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+  const name = element('input.input.mono', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
     maxlength: '63', placeholder: 'lab' });
   const controls = Object.fromEntries(
     FIELDS.map((
       [key, , unit],
     ) => [key,
-      element('input', { class: 'input', inputmode: 'decimal', autocomplete: 'off', placeholder: 'no limit',
+      element('input.input', { inputmode: 'decimal', autocomplete: 'off', placeholder: 'no limit',
         value: textOf(policy?.[key] ?? null, unit) })]
     )
   );
-  const over = element('p', { class: 'small is-warn', role: 'status' });
-  const grid = element('div', { class: 'form-grid' }, FIELDS.map(([key, label, unit]) => {
+  const over = element('p.small.is-warn', { role: 'status' });
+  const grid = element('div.form-grid', FIELDS.map(([key, label, unit]) => {
     const control = unit ? withUnit(controls[key], unit) : controls[key];
     const box = field(key, label, control);
     box.classList.add('w2');
@@ -72,7 +72,7 @@ export function quotaForm(policy, policies, accounts) {
     lineOf,
     send,
     fields: [head, grid,
-      element('p', { class: 'help' },
+      element('p.help',
         'Empty is no limit. Running, GPUs, CPUs and memory count over all running workspaces of an account. '
           + 'What runs goes on when its quota shrinks.'), over],
   });
@@ -83,9 +83,7 @@ function holdsFor({ name }, accounts) {
   const holders = holdersOf(name, accounts);
   if (holders.length === 0) return ['No account has it.'];
   const rest = holders.length - NAMED;
-  const names = holders.slice(0, NAMED).flatMap((account,
-    at) => [at > 0 && ', ', element('span', { class: 'mono' }, account.name)]
-  );
+  const names = holders.slice(0, NAMED).flatMap((account, at) => [at > 0 && ', ', element('span.mono', account.name)]);
   return ['Holds for ', ...names, rest > 0 && ` and ${counted(rest, 'other')}`,
     name === 'default' ? ', and for every new account.' : '.'];
 }

@@ -41,11 +41,11 @@ function show() {
   if (!find('#screen table')) {
     find('#screen').replaceChildren(
       filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, view: view, again: showList }),
-      element('section', { class: 'panel', 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
-        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No quota matches.'),
+      element('section.panel', { 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
+        element('p.body.muted', { 'data-none': true, hidden: true }, 'No quota matches.'),
         element('footer', { 'data-more': true, hidden: true }),
-        element('footer', {},
-          element('span', { class: 'muted small' },
+        element('footer',
+          element('span.muted.small',
             'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a '
               + 'pull or a build. What runs goes on when its quota shrinks.')))
     );
@@ -73,10 +73,10 @@ function rowOf(policy) {
   const options = press => ({ isAway: isAway() || doing.has(name), press });
   const limit = ([label, key, form]) =>
     cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
-  return element('tr', { role: 'row', tabindex: '-1' }, cell(null, '', element('span', { class: 'name ref' }, name)),
+  return element('tr', { role: 'row', tabindex: '-1' }, cell(null, '', element('span.name.ref', name)),
     cell('Accounts', 'r', String(users)), ...COLUMNS.map(limit),
     cell(null, 'c-act',
-      element('div', { class: 'row' },
+      element('div.row',
         rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))),
         removeButton(policy, path, options))));
 }
@@ -101,7 +101,7 @@ function removeButton(policy, path, options) {
   button.setAttribute('aria-disabled', 'true');
   button.setAttribute('aria-describedby', id);
   button.setAttribute('title', why);
-  return [button, element('span', { class: 'vh', id }, why)];
+  return [button, element('span.vh', { id }, why)];
 }
 
 /** @param {Api.QuotaPolicy} policy */

@@ -51,16 +51,16 @@ function requested() {
 function show() {
   if (!find('#screen table')) {
     find('#screen').replaceChildren(
-      element('div', { class: 'cols side-r' },
-        element('section', { class: 'panel', 'aria-labelledby': 'list-h' },
-          element('header', {}, element('h2', { id: 'list-h' }, 'Allowlist'),
-            element('span', { class: 'muted small num', 'data-count': true })), tableOf('Allowlist', HEADS),
-          element('div', { class: 'empty', 'data-none': true, hidden: true },
-            element('h2', {}, 'No registry is allowed'), element('p', {}, 'Nobody can pull or build. Add one below.')),
-          element('footer', { 'data-more': true, hidden: true }), element('footer', {}, addForm())),
-        element('section', { class: 'panel', 'aria-labelledby': 'how-h' },
-          element('header', {}, element('h2', { id: 'how-h', 'data-how-h': true })),
-          element('div', { class: 'body stack-4', 'data-how': true })))
+      element('div.cols.side-r',
+        element('section.panel', { 'aria-labelledby': 'list-h' },
+          element('header', element('h2', { id: 'list-h' }, 'Allowlist'),
+            element('span.muted.small.num', { 'data-count': true })), tableOf('Allowlist', HEADS),
+          element('div.empty', { 'data-none': true, hidden: true }, element('h2', 'No registry is allowed'),
+            element('p', 'Nobody can pull or build. Add one below.')),
+          element('footer', { 'data-more': true, hidden: true }), element('footer', addForm())),
+        element('section.panel', { 'aria-labelledby': 'how-h' },
+          element('header', element('h2', { id: 'how-h', 'data-how-h': true })),
+          element('div.body.stack-4', { 'data-how': true })))
     );
   }
   showList();
@@ -101,24 +101,23 @@ const commands = () => [...draft.added.map(addLine), ...[...draft.removed].map(r
 function rowOf({ entry, goes, comes, becomes }) {
   const name = keyOf(entry), { insecure } = becomes ?? entry;
   const tag = goes
-    ? element('span', { class: 'tag danger' }, 'to go')
+    ? element('span.tag.danger', 'to go')
     : comes
-    ? element('span', { class: 'tag ok' }, 'to come')
+    ? element('span.tag.ok', 'to come')
     : becomes
-    ? element('span', { class: 'tag warn' }, 'to change')
+    ? element('span.tag.warn', 'to change')
     : null;
   const isChange = goes || comes || becomes;
-  const button = element('button', { class: 'btn sm quiet', type: 'button',
+  const button = element('button.btn.sm.quiet', { type: 'button',
     'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
     'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn',
     on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'row' }, element('span', { class: 'name ref' }, entry.host), tag)),
+    cell(null, '', element('div.row', element('span.name.ref', entry.host), tag)),
     cell('Path', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'any'),
     cell('Transport', '', insecure
-      ? element('span', { class: 'tag warn' }, 'plain HTTP or unknown certificate')
-      : element('span', { class: 'muted small' }, 'HTTPS')),
-    cell(null, 'c-act', element('div', { class: 'row' }, button)));
+      ? element('span.tag.warn', 'plain HTTP or unknown certificate')
+      : element('span.muted.small', 'HTTPS')), cell(null, 'c-act', element('div.row', button)));
 }
 
 function turn(entry, isChange) {
@@ -135,38 +134,36 @@ function showHow() {
   find('[data-how-h]').textContent = lines.length ? `${counted(lines.length, 'change')}, not in force` : 'To change it';
   const place = find('[data-how]');
   const cmd = text =>
-    element('div', { class: 'cmd' }, element('code', {}, text),
-      element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
+    element('div.cmd', element('code', text),
+      element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
         icon('copy')));
-  const why = element('p', { class: 'soft small' },
+  const why = element('p.soft.small',
     "The list is a file of root's: what users pull runs on the host, and a stolen session of an administrator "
       + 'must not add a place to pull from. ',
     lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
   if (lines.length === 0) {
-    replace(place, why,
-      element('p', { class: 'muted small' }, "Logins of the host are root's too, and not shown here:"),
+    replace(place, why, element('p.muted.small', "Logins of the host are root's too, and not shown here:"),
       cmd('sudo svc admin registry list'));
     return;
   }
   const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]),
     ...[...draft.removed].map(name => ['danger', '−', name])];
   const whole = lines.length > 1
-    && [element('p', { class: 'soft small' }, 'Or the whole list in one:'), cmd(setLineOf())];
+    && [element('p.soft.small', 'Or the whole list in one:'), cmd(setLineOf())];
   const warning = requested().length === 0
-    ? element('p', { class: 'small is-warn' }, 'Nothing would be allowed then: nobody could pull or build.')
+    ? element('p.small.is-warn', 'Nothing would be allowed then: nobody could pull or build.')
     : requested().length > MOST
-    ? element('p', { class: 'small is-danger' }, `A list has at most ${MOST} entries.`)
+    ? element('p.small.is-danger', `A list has at most ${MOST} entries.`)
     : null;
   replace(place,
     ...marks.map(([kind, mark, text]) =>
-      element('div', { class: 'row small nowrap' }, element('span', { class: `tag ${kind}` }, mark),
-        element('span', { class: 'mono ref' }, text))
+      element('div.row.small.nowrap', element('span', { class: `tag ${kind}` }, mark), element('span.mono.ref', text))
     ), ...[warning].filter(Boolean), why, ...lines.map(cmd), ...(whole || []),
-    element('p', { class: 'muted small' },
+    element('p.muted.small',
       "Images that users have stay, and so do workspaces made from them. The host's login of a registry goes "
         + 'with its last entry.'),
-    element('p', { class: 'muted small' }, 'Whether it is in force: ',
-      element('code', {}, apiLine('GET', '/api/images/allowlist')), '. This page sees it by itself.'));
+    element('p.muted.small', 'Whether it is in force: ', element('code', apiLine('GET', '/api/images/allowlist')),
+      '. This page sees it by itself.'));
 }
 
 // `https://quay.io/team/` is what people paste: the host and the path of it.
@@ -176,12 +173,12 @@ function parsed(text) {
 }
 
 function addForm() {
-  const where = element('input', { class: 'input mono', id: 'f-registry', name: 'registry', autocomplete: 'off',
+  const where = element('input.input.mono', { id: 'f-registry', name: 'registry', autocomplete: 'off',
     autocapitalize: 'off', spellcheck: 'false', placeholder: 'quay.io/team', size: '24', maxlength: '512',
     'data-key': 'registry' });
   const insecure = element('input', { type: 'checkbox', id: 'f-insecure', name: 'insecure' });
-  const wrong = element('span', { class: 'field-error', id: 'f-registry-e', role: 'alert', hidden: true });
-  const button = element('button', { class: 'btn', 'data-key': 'add', 'data-cmd': 'sudo svc admin registry add HOST' },
+  const wrong = element('span.field-error', { id: 'f-registry-e', role: 'alert', hidden: true });
+  const button = element('button.btn', { 'data-key': 'add', 'data-cmd': 'sudo svc admin registry add HOST' },
     icon('plus'), 'Add');
   const entryOf = () => ({ ...parsed(where.value), insecure: insecure.checked });
   const say = text => {
@@ -224,12 +221,11 @@ function addForm() {
     follow();
     showList();
   };
-  return element('form', { class: 'stack-2', novalidate: true, on: { input: follow, submit } },
-    element('div', { class: 'row' },
-      element('div', { class: 'field' },
-        element('label', { class: 'vh', for: where.id }, 'Registry, with a path or without'), where), button,
-      element('label', { class: 'check small', for: insecure.id }, insecure,
-        element('span', {}, 'Plain HTTP, or a certificate that nobody signed'))), wrong);
+  return element('form.stack-2', { novalidate: true, on: { input: follow, submit } },
+    element('div.row',
+      element('div.field', element('label.vh', { for: where.id }, 'Registry, with a path or without'), where), button,
+      element('label.check.small', { for: insecure.id }, insecure,
+        element('span', 'Plain HTTP, or a certificate that nobody signed'))), wrong);
 }
 
 await startAdmin({ read, show, loading: () => skeletonOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10),

@@ -16,13 +16,13 @@ const ROLE = 'The root helper goes by a list of its own, which nothing that come
 /** @param {Api.AccountUsage} account */
 export function editUser(account, policies) {
   const { name } = account;
-  const person = element('input', { class: 'input', value: account.display_name, maxlength: '128', autocomplete: 'off',
+  const person = element('input.input', { value: account.display_name, maxlength: '128', autocomplete: 'off',
     spellcheck: 'false' });
-  const quota = element('select', { class: 'input mono' },
+  const quota = element('select.input.mono',
     policies.map(policy =>
       element('option', { value: policy.name, selected: policy.name === (account.quota ?? 'default') }, policy.name)
     ));
-  const limits = element('span', { class: 'help', id: 'f-quota-h' });
+  const limits = element('span.help', { id: 'f-quota-h' });
   const follow = () => {
     limits.textContent = limitsOf(policies.find(policy => policy.name === quota.value));
   };
@@ -41,9 +41,9 @@ export function editUser(account, policies) {
     title: `Edit ${name}`,
     action: 'Save',
     fields: [field('display_name', 'Full name', person), ofQuota,
-      element('p', { class: 'help' }, account.superuser ? 'An administrator. ' : 'An ordinary user. ',
+      element('p.help', account.superuser ? 'An administrator. ' : 'An ordinary user. ',
         'The role is changed on the host: ',
-        element('code', {}, adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
+        element('code', adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
     lineOf: () => apiLine('PATCH', `/api/users/${name}`, changes()),
     send: () => call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: changes() }),
   });
@@ -65,10 +65,9 @@ function limitsOf(policy) {
 
 // A new account: made on the host, so that this form makes the line.
 export function newUser() {
-  const name = element('input', { class: 'input mono', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+  const name = element('input.input.mono', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
     placeholder: 'ada', maxlength: '256' });
-  const person = element('input', { class: 'input', autocomplete: 'off', placeholder: 'Ada Lovelace',
-    maxlength: '128' });
+  const person = element('input.input', { autocomplete: 'off', placeholder: 'Ada Lovelace', maxlength: '128' });
   const role = element('input', { type: 'checkbox', id: 'f-superuser', name: 'superuser' });
   const code = element('code');
   const follow = () => {
@@ -77,7 +76,7 @@ export function newUser() {
     find('.field-error', fields)?.remove();
     if (name.value !== '' && !isGood)
       find('[data-field=name]', fields).append(
-        element('span', { class: 'field-error', role: 'status' },
+        element('span.field-error', { role: 'status' },
           'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, '
             + 'and not of digits alone.')
       );
@@ -86,11 +85,10 @@ export function newUser() {
         Boolean
       ).join(' ');
   };
-  const fields = element('div', { class: 'stack-4', on: { input: follow } },
+  const fields = element('div.stack-4', { on: { input: follow } },
     field('name', 'Name', name, 'The Linux account is made too where there is none.'),
     field('display_name', 'Full name', person),
-    element('label', { class: 'check', for: 'f-superuser' }, role,
-      element('span', {}, 'An administrator of the service')));
+    element('label.check', { for: 'f-superuser' }, role, element('span', 'An administrator of the service')));
   follow();
   hostDialog({
     title: 'New account',
@@ -105,7 +103,7 @@ export function newUser() {
   name.focus();
 }
 
-const line = code => element('div', { class: 'cmd' }, code);
+const line = code => element('div.cmd', code);
 
 const ON_THE_HOST = {
   password: ({ name }) => ({
@@ -165,18 +163,18 @@ export function askToDisable({ name, running }) {
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
 
 export async function showWorkspaces({ name }) {
-  const list = element('div', { class: 'stack-2', 'aria-busy': 'true' });
+  const list = element('div.stack-2', { 'aria-busy': 'true' });
   hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], lines: [`svc ws list --owner ${name}`], extra: [list] });
   const read = async () => {
     const items = await all(withQuery('/api/workspaces', { owner: name, sort: 'name' }));
     setAttribute(list, 'aria-busy', null);
-    list.replaceChildren(...(items.length ? items.map(row) : [element('p', { class: 'muted' }, 'None.')]));
+    list.replaceChildren(...(items.length ? items.map(row) : [element('p.muted', 'None.')]));
   };
   const row = workspace => {
     const cmd = stopLine({ id: workspace.id, owner: name });
-    const stop = element('button', { class: 'btn sm push', type: 'button', 'aria-label': `Stop ${workspace.name}`,
+    const stop = element('button.btn.sm.push', { type: 'button', 'aria-label': `Stop ${workspace.name}`,
       'data-cmd': cmd, title: cmd, on: { click: () => press(stop, workspace) } }, 'Stop');
-    return element('div', { class: 'row' }, element('span', { class: 'name ref' }, workspace.name),
+    return element('div.row', element('span.name.ref', workspace.name),
       state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped',
         workspace.status), workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);
   };
@@ -190,12 +188,12 @@ export async function showWorkspaces({ name }) {
       await read();
     } catch (error) {
       setAttribute(button, 'aria-busy', null);
-      list.prepend(element('p', { class: 'is-danger', role: 'alert' }, error.message));
+      list.prepend(element('p.is-danger', { role: 'alert' }, error.message));
     }
   };
   try {
     await read();
   } catch (error) {
-    list.replaceChildren(element('p', { class: 'is-danger', role: 'alert' }, error.message));
+    list.replaceChildren(element('p.is-danger', { role: 'alert' }, error.message));
   }
 }

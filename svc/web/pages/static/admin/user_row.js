@@ -53,26 +53,25 @@ function userRow(account, remedy, context) {
   const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
   return element('tr', { role: 'row', tabindex: '-1', class: remedy ? 'has-sub' : null },
     cell(null, '',
-      element('div', { class: 'stack' },
-        element('span', { class: 'row' }, element('span', { class: 'name ref' }, name),
-          superuser && element('span', { class: 'tag line-tag' }, 'administrator')),
-        person && element('span', { class: 'muted small ref' }, person))), cell('State', '', state(kind, text)),
+      element('div.stack',
+        element('span.row', element('span.name.ref', name), superuser && element('span.tag.line-tag', 'administrator')),
+        person && element('span.muted.small.ref', person))), cell('State', '', state(kind, text)),
     cell('Quota', '',
-      element('a', { class: 'ref', href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line,
+      element('a.ref', { href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line,
         'data-key': 'quota' }, quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
     cell('Images', 'r', account.image_bytes ? formatSize(account.image_bytes) : ''),
     cell('Password', passwordKind(account), passwordOf(account)), cell('Last seen', 'muted small', ...seenOf(account)),
-    cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(account, context), menuOf(account, context))));
+    cell(null, 'c-act', element('div.row', ...buttonsOf(account, context), menuOf(account, context))));
 }
 
 function gpusOf({ gpus }, chips) {
   if (!gpus) return [];
-  if (!chips) return [element('span', { class: 'num' }, String(gpus))];
+  if (!chips) return [element('span.num', String(gpus))];
   return [
-    element('span', { class: 'gpus' }, element('span', { class: 'vh' }, chips.length === 1 ? 'GPU ' : 'GPUs '),
+    element('span.gpus', element('span.vh', chips.length === 1 ? 'GPU ' : 'GPUs '),
       chips.map(({ index, uuid }) =>
-        element('span', { class: 'chip-n other', title: uuid }, index === null ? '–' : String(index))
+        element('span.chip-n.other', { title: uuid }, index === null ? '–' : String(index))
       )),
   ];
 }
@@ -97,8 +96,8 @@ function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) 
     ? `signed in with the password ${new Date(login).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     : null;
   return [
-    element('div', { class: 'stack', title }, at ? time(at, 'ago') : element('span', {}, 'never'),
-      text && element('span', { class: 'tiny' }, text)),
+    element('div.stack', { title }, at ? time(at, 'ago') : element('span', 'never'),
+      text && element('span.tiny', text)),
   ];
 }
 
@@ -142,10 +141,10 @@ function menuOf(account, { isAway, doing, me, act }) {
 }
 
 function remedyRow({ name }, { what, line, code }) {
-  return element('tr', { role: 'row', class: 'sub plain' },
+  return element('tr.sub.plain', { role: 'row' },
     element('td', { role: 'cell', colspan: '9' },
-      element('div', { class: 'notice warn inset' }, icon('warning'),
-        element('div', {},
-          element('p', { class: 'small ref' }, element('span', { class: 'vh' }, `${name}: `),
-            what.charAt(0).toUpperCase() + what.slice(1)), command(line), element('span', { class: 'code' }, code)))));
+      element('div.notice.warn.inset', icon('warning'),
+        element('div',
+          element('p.small.ref', element('span.vh', `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),
+          command(line), element('span.code', code)))));
 }

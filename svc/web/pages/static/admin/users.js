@@ -56,10 +56,10 @@ function list() {
   return [
     filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, view: view,
       again: showList }),
-    element('section', { class: 'panel', 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No account matches.'),
+    element('section.panel', { 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
+      element('p.body.muted', { 'data-none': true, hidden: true }, 'No account matches.'),
       element('footer', { 'data-more': true, hidden: true })),
-    element('p', { class: 'muted small' },
+    element('p.muted.small',
       'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose '
         + 'password is set is decided on the host by root: the buttons for it have the command.'),
   ];

@@ -20,13 +20,12 @@ function field({ name, label, control, help = '', unit = '', optional = false, w
       'aria-describedby': `h-${id} e-${id}` })
   ) setAttribute(control, key, value);
   return element('div', { class: `field ${wide}` },
-    element('label', { for: id }, label, optional && ' ', optional && element('span', { class: 'opt' }, 'optional')),
-    unit ? element('div', { class: 'unit' }, control, element('span', {}, unit)) : control,
-    element('span', { class: 'help', id: `h-${id}` }, help), wrongPlace(id));
+    element('label', { for: id }, label, optional && ' ', optional && element('span.opt', 'optional')),
+    unit ? element('div.unit', control, element('span', unit)) : control, element('span.help', { id: `h-${id}` }, help),
+    wrongPlace(id));
 }
 
-const wrongPlace = id =>
-  element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {}));
+const wrongPlace = id => element('p.field-error', { id: `e-${id}`, hidden: true }, icon('warning'), element('span'));
 const textInput = (attributes = {}) =>
   element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const numberInput = () => textInput({ class: 'input num', inputmode: 'decimal' });
@@ -36,52 +35,47 @@ let onHost = { hasGpus: true, missing: [] };
 // `host` says whether it has GPUs, and which limits it cannot apply.
 export function formOf(host, on) {
   onHost = host;
-  const levels = element('div', { class: 'seg two wide' },
+  const levels = element('div.seg.two.wide',
     Object.entries(LEVELS).map(([level, [title]]) =>
-      element('label', {}, element('input', { type: 'radio', name: 'level', value: level, on: { change: () =>
+      element('label', element('input', { type: 'radio', name: 'level', value: level, on: { change: () =>
         on.level(level) } }), title, element('small', { 'data-level': level }, '\u00a0'))
     ));
-  const mode = element('select', { class: 'input' },
-    ['exclusive', 'shared'].map(value => element('option', { value }, value)));
+  const mode = element('select.input', ['exclusive', 'shared'].map(value => element('option', { value }, value)));
   const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot',
     'data-key': 'boot' });
   const resource = (key, label, unit, more = {}) =>
     field({ name: `resources.${key}`, label, control: numberInput(), unit, ...more });
-  const sizes = element('details', { class: 'more', 'data-key': 'more-size' },
-    element('summary', { 'data-sizes': true }),
-    element('div', { class: 'form-grid' }, resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }),
+  const sizes = element('details.more', { 'data-key': 'more-size' }, element('summary', { 'data-sizes': true }),
+    element('div.form-grid', resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }),
       resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
   return [
-    element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl',
+    element('div.section', { role: 'radiogroup', 'aria-labelledby': 'l-lvl', 'aria-describedby': 'h-lvl',
       hidden: !host.hasGpus }, element('h2', { id: 'l-lvl' }, 'What will the GPUs do?'), levels,
-      element('p', { class: 'help', id: 'h-lvl' })),
-    element('div', { class: 'section' },
-      element('div', { class: 'row between' }, element('h2', {}, 'Size'),
-        element('button', { class: 'btn link small', type: 'button', hidden: true, 'data-back': true,
+      element('p.help', { id: 'h-lvl' })),
+    element('div.section',
+      element('div.row.between', element('h2', 'Size'),
+        element('button.btn.link.small', { type: 'button', hidden: true, 'data-back': true,
           on: { click: on.recommended } }, 'Back to the recommended values')),
-      element('div', { class: 'form-grid' }, resource('gpu_count', 'GPUs', ''),
+      element('div.form-grid', resource('gpu_count', 'GPUs', ''),
         field({ name: 'resources.gpu_mode', label: 'Mode', control: mode }), resource('cpu_limit', 'CPUs', 'cores'),
         resource('memory_bytes', 'Memory', 'GiB')), sizes),
-    element('div', { class: 'section' },
-      element('div', { class: 'form-grid' },
+    element('div.section',
+      element('div.form-grid',
         field({ name: 'name', label: 'Name', control: textInput({ class: 'input mono', maxlength: 63, name: 'name' }),
           help: 'a-z, 0-9 and -; you can rename it at any time', wide: 'w2' }),
         field({ name: 'display_name', label: 'Title',
           control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }),
           optional: true, wide: 'w2' })),
-      element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted')),
-      advanced(on)),
+      element('label.check', restart, element('span', 'Start it again after the host has rebooted')), advanced(on)),
   ];
 }
 
 // What is folded away: it is built when it is unfolded first.
 function advanced(on) {
   const rows = kind =>
-    element('div', { class: 'stack-2', 'data-rows': kind, 'data-field': kind, tabindex: '-1' },
-      wrongPlace(`rows-${kind}`));
-  return element('details', { class: 'more', 'data-rest': true, on: { toggle: on.more } }, element('summary'),
-    element('div', { class: 'stack-4' }, rows('env'), rows('ports'),
-      element('div', { class: 'stack-2', 'data-template-facts': true })));
+    element('div.stack-2', { 'data-rows': kind, 'data-field': kind, tabindex: '-1' }, wrongPlace(`rows-${kind}`));
+  return element('details.more', { 'data-rest': true, on: { toggle: on.more } }, element('summary'),
+    element('div.stack-4', rows('env'), rows('ports'), element('div.stack-2', { 'data-template-facts': true })));
 }
 
 // ---- reading ----

@@ -38,11 +38,11 @@ export function openMore(place, change) {
       find(':scope > .form-row:last-of-type input', rows).focus();
       change();
     };
-    rows.before(element('h3', {}, title));
+    rows.before(element('h3', title));
     rows.after(
-      element('div', {},
-        element('button', { class: 'btn sm', type: 'button', 'data-key': `add-${kind}`, on: { click: add } },
-          icon('plus'), label))
+      element('div',
+        element('button.btn.sm', { type: 'button', 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'),
+          label))
     );
   }
   networkField(place);
@@ -58,8 +58,7 @@ const NO_NETWORK = 'none';
 const networkField = place =>
   ownField(place, 'network', 'Network', () => input({ class: 'input mono', maxlength: 63 }));
 const commandField = place =>
-  ownField(place, 'command', 'Command', () =>
-    element('textarea', { class: 'input mono', rows: 2, spellcheck: 'false' }));
+  ownField(place, 'command', 'Command', () => element('textarea.input.mono', { rows: 2, spellcheck: 'false' }));
 
 function ownField(place, name, title, make) {
   const created = find(`[data-field=${name}]`, place);
@@ -70,18 +69,16 @@ function ownField(place, name, title, make) {
       'aria-describedby': `h-${name} e-${id}` })
   ) control.setAttribute(attribute, value);
   find('[data-template-facts]', place).before(
-    element('div', { class: 'field' },
-      element('label', { for: id }, `${title} `, element('span', { class: 'opt' }, 'optional')), control,
-      element('span', { class: 'help', id: `h-${name}` }),
-      element('p', { class: 'field-error', id: `e-${id}`, hidden: true }, icon('warning'), element('span', {})))
+    element('div.field', element('label', { for: id }, `${title} `, element('span.opt', 'optional')), control,
+      element('span.help', { id: `h-${name}` }),
+      element('p.field-error', { id: `e-${id}`, hidden: true }, icon('warning'), element('span')))
   );
   return control;
 }
 
 const input = attributes =>
   element('input', { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
-const part = (label, control, wide) =>
-  element('label', { class: `field ${wide}` }, element('span', { class: 'vh' }, label), control);
+const part = (label, control, wide) => element('label', { class: `field ${wide}` }, element('span.vh', label), control);
 
 // A row goes; the focus to the button that adds one.
 function remove(row) {
@@ -92,7 +89,7 @@ function remove(row) {
 }
 
 function variableRow({ name, value }) {
-  const text = element('textarea', { class: 'input mono', rows: 1, spellcheck: 'false', 'data-part': 'value' });
+  const text = element('textarea.input.mono', { rows: 1, spellcheck: 'false', 'data-part': 'value' });
   text.value = value;
   return rowWith('Remove this variable', remove,
     part('Name of the variable', input({ class: 'input mono', placeholder: 'NAME', value: name, 'data-part': 'name' }),
@@ -132,8 +129,8 @@ export function showFacts(place, template) {
   find('#h-network', place).textContent = template.network
     ? `Empty: ${template.network}, as the template's; ${NO_NETWORK} for none.`
     : 'On one of yours, your workspaces reach each other by name. Empty: none.';
-  find('[data-template-facts]', place).replaceChildren(element('h3', {}, 'From the template'),
-    element('dl', { class: 'facts' }, lines.flatMap((
+  find('[data-template-facts]', place).replaceChildren(element('h3', 'From the template'),
+    element('dl.facts', lines.flatMap((
       [title, values],
-    ) => [element('dt', {}, title), element('dd', { class: 'mono ref' }, values.join(', '))])));
+    ) => [element('dt', title), element('dd.mono.ref', values.join(', '))])));
 }

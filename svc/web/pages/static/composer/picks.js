@@ -18,12 +18,12 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
       chosen = template.id;
       choose(template);
     });
-  const list = element('div', { class: 'pick-list' }, first.map(draw));
-  const more = element('div', { class: 'pick-list' });
-  const summary = element('summary', {}, `${others.length} more: ${namesOf(others)}`);
-  const rest = element('details', { class: 'more', hidden: others.length === 0, on: { toggle: fill } }, summary, more);
-  const none = element('p', { class: 'muted small', hidden: true }, 'No template matches.');
-  const search = element('input', { class: 'input', type: 'search',
+  const list = element('div.pick-list', first.map(draw));
+  const more = element('div.pick-list');
+  const summary = element('summary', `${others.length} more: ${namesOf(others)}`);
+  const rest = element('details.more', { hidden: others.length === 0, on: { toggle: fill } }, summary, more);
+  const none = element('p.muted.small', { hidden: true }, 'No template matches.');
+  const search = element('input.input', { type: 'search',
     placeholder: `Search ${counted(templates.length, 'template')}`, 'aria-label': 'Search templates',
     'data-search': true, on: { input: sift, keydown: takeFirst } });
 
@@ -51,10 +51,10 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
     input.focus();
     if (!input.checked) input.click();
   }
-  const node = element('div', { class: 'section', role: 'radiogroup', 'aria-labelledby': 'l-tpl' },
-    element('div', { class: 'row between' }, element('h2', { id: 'l-tpl' }, 'Template'),
-      templates.length > FIRST && element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/'))),
-    list, none, rest);
+  const node = element('div.section', { role: 'radiogroup', 'aria-labelledby': 'l-tpl' },
+    element('div.row.between', element('h2', { id: 'l-tpl' }, 'Template'),
+      templates.length > FIRST && element('div.search', icon('search'), search, element('kbd', '/'))), list, none,
+    rest);
   // What is known of the images now; rows stay where they are.
   function showImages(known, loads) {
     if (!known) return;
@@ -70,8 +70,7 @@ export function picksOf(templates, { images, factsOf }, chosen, choose) {
   return { node, showImages };
 }
 
-const tooMany = count =>
-  count > MOST ? [element('p', { class: 'muted small' }, `${count - MOST} more: search for them.`)] : [];
+const tooMany = count => count > MOST ? [element('p.muted.small', `${count - MOST} more: search for them.`)] : [];
 
 function namesOf(templates) {
   const names = templates.slice(0, 4).map(template => template.name).join(', ');
@@ -81,12 +80,12 @@ function namesOf(templates) {
 /** @param {Api.Template} template */
 function pick(template, image, facts, isChosen, choose) {
   const [kind, text] = stateOf(template, image, null);
-  return element('label', { class: 'pick', 'data-id': template.id },
+  return element('label.pick', { 'data-id': template.id },
     element('input', { type: 'radio', name: 'template', value: template.id, checked: isChosen,
       on: { change: choose } }),
-    element('span', { class: 'row ref' }, element('span', { class: 'name ref' }, template.name),
-      element('span', { class: 'muted small ref' }, firstLine(template.description))),
-    element('span', { class: `state small ${kind}` }, text), element('span', { class: 'sub ref' }, facts));
+    element('span.row.ref', element('span.name.ref', template.name),
+      element('span.muted.small.ref', firstLine(template.description))),
+    element('span', { class: `state small ${kind}` }, text), element('span.sub.ref', facts));
 }
 
 const firstLine = text => text.length > 160 ? `${text.slice(0, 160)}…` : text;

@@ -57,9 +57,9 @@ function whatNot(blocks, { known, loads, image }) {
 const needsImage = ({ image }) => image.status !== 'ready';
 
 function ready(state) {
-  return element('section', { class: 'panel', 'aria-labelledby': 'plan-h' },
-    element('header', {}, element('h2', { id: 'plan-h' }, 'What will happen')),
-    element('div', { class: 'body stack-4' }, numbered(stepsOf(state, needsImage(state))), state.problem));
+  return element('section.panel', { 'aria-labelledby': 'plan-h' },
+    element('header', element('h2', { id: 'plan-h' }, 'What will happen')),
+    element('div.body.stack-4', numbered(stepsOf(state, needsImage(state))), state.problem));
 }
 
 // The bar of buttons; it sticks above the command line.
@@ -68,7 +68,7 @@ function barOf(state, on) {
   const first = needsImage(state) ? `${verb === 'build' ? 'Builds' : 'Pulls'} the image, creates` : 'Creates';
   const label = needsImage(state) ? `${verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
   return [
-    element('span', { class: 'words muted small' }, `${first} `, element('span', { class: 'name' }, name),
+    element('span.words.muted.small', `${first} `, element('span.name', name),
       gpus ? ` and starts it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : ' and starts it'),
     button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state),
     button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
@@ -76,7 +76,7 @@ function barOf(state, on) {
 }
 
 const blockedBar = ({ text, isCreatable }, state, on) =>
-  [element('span', { class: 'words state warn small' }, text),
+  [element('span.words.state.warn.small', text),
     isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(
       Boolean
     );
@@ -87,7 +87,7 @@ function stepsOf(state, needsImage) {
     .sort((a, b) => a - b);
   return [
     needsImage && [imageStep(state), loadText(state), 'loads'],
-    [['Create ', element('span', { class: 'name ref' }, name)], ''],
+    [['Create ', element('span.name.ref', name)], ''],
     [gpus ? `Start it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : 'Start it',
       gpus ? `${places.length ? `Now ${places.join(' and ')}. ` : ''}Nothing is reserved until then.` : ''],
   ].filter(Boolean);
@@ -117,10 +117,9 @@ function loadText({ loads, isAsking, image }) {
 }
 
 const numbered = steps =>
-  element('ol', { class: 'steps' }, steps.map(([title, text, kind = ''], at) =>
-    element('li', {}, element('span', { class: 'pip' }, String(at + 1)),
-      element('div', {}, element('span', {}, title),
-        text && element('span', { class: `muted small num ref ${kind}` }, text)))
+  element('ol.steps', steps.map(([title, text, kind = ''], at) =>
+    element('li', element('span.pip', String(at + 1)),
+      element('div', element('span', title), text && element('span', { class: `muted small num ref ${kind}` }, text)))
   ));
 
 function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isAway, isBusy, why }) {
@@ -145,18 +144,18 @@ function button(label, { kind = '', type = 'button', key, cmd, click = null }, {
 // ---- what is in the way ----
 
 function blocked(blocks, state, on) {
-  return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'),
-    element('div', {}, ...blocks.flatMap((block, at) => [
-      element('p', {}, at === 0 && element('b', {}, state.why.text), at === 0 && ' ', sentence(block.message)),
-      element('div', { class: 'row' },
+  return element('div.notice.warn', { tabindex: '-1', 'data-blocked': true }, icon('warning'),
+    element('div', ...blocks.flatMap((block, at) => [
+      element('p', at === 0 && element('b', state.why.text), at === 0 && ' ', sentence(block.message)),
+      element('div.row',
         ...(at === 0 ? state.mends : []).map(mend =>
-          element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () =>
+          element('button.btn.sm', { type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () =>
             on.mend(mend) } }, mend.label)
         ), block.action
         && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint,
           click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
       ...hintOf(block.hint),
-      element('span', { class: 'code' }, block.code),
+      element('span.code', block.code),
     ]), state.problem));
 }
 
@@ -183,24 +182,23 @@ function mendsOf(requested, { quota, remaining }, freeGpus) {
 // ---- beside the form, or instead ----
 
 export const noTemplate = () =>
-  element('section', { class: 'empty dash' }, element('h2', {}, 'No template can be used yet'),
-    element('p', {}, 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an '
+  element('section.empty.dash', element('h2', 'No template can be used yet'),
+    element('p', 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an '
       + 'administrator for one that everybody can use.'),
-    element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 
 // Links to set-ups that are still running.
 export const underWay = ({ id, subject, template }) =>
-  element('div', { class: 'notice inset' }, icon('start'),
-    element('div', {},
-      element('div', { class: 'row between' },
-        element('p', { class: 'ref' }, element('span', { class: 'name' }, subject.name),
+  element('div.notice.inset', icon('start'),
+    element('div',
+      element('div.row.between',
+        element('p.ref', element('span.name', subject.name),
           ` is being set up${template ? ` from ${template.name}` : ''}.`),
-        element('a', { class: 'btn sm', href: `/new?setup=${encodeURIComponent(id)}`,
-          'data-cmd': `svc operation watch ${id}` }, 'Show it'))));
+        element('a.btn.sm', { href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${id}` },
+          'Show it'))));
 
 export const lostNotice = text =>
-  element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'),
-    element('div', {}, element('p', { class: 'ref' }, text)));
+  element('div.notice.warn.inset', { 'data-lost': true }, icon('warning'), element('div', element('p.ref', text)));
 
 // A template's properties, in short.
 export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {

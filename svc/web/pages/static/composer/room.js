@@ -18,15 +18,13 @@ export function roomOf(capacity) {
   const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) =>
     meterOf(key, meter, capacity)
   );
-  const node = element('section', { class: 'panel a-room', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'Yours with this workspace'),
-      element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ',
-        element('span', { class: 'mono' }, quota.name))),
-    element('div', { class: 'body stack-4' },
-      gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus, { compact: true })),
-      element('div', { class: 'gauges' }, meters.map(meter => meter.node)),
-      element('div', { class: 'legend-row tiny muted' }, element('span', { class: 'sw' }, 'in use'),
-        element('span', { class: 'sw mine' }, 'this workspace'))));
+  const node = element('section.panel.a-room', { 'aria-labelledby': 'room-h' },
+    element('header', element('h2', { id: 'room-h' }, 'Yours with this workspace'),
+      element('span.muted.small.ref', host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ',
+        element('span.mono', quota.name))),
+    element('div.body.stack-4', gpus.length > 0 && element('div.bank-box', bank(gpus, { compact: true })),
+      element('div.gauges', meters.map(meter => meter.node)),
+      element('div.legend-row.tiny.muted', element('span.sw', 'in use'), element('span.sw.mine', 'this workspace'))));
   const slots = findAll('.slot', node);
   return {
     node,
@@ -40,7 +38,7 @@ export function roomOf(capacity) {
 function mark(slot, isRequested) {
   if (slot.classList.contains('would') === isRequested) return;
   slot.classList.toggle('would', isRequested);
-  if (isRequested) slot.append(element('span', { class: 'vh', 'data-would': true }, 'this workspace would get it'));
+  if (isRequested) slot.append(element('span.vh', { 'data-would': true }, 'this workspace would get it'));
   else find('[data-would]', slot)?.remove();
 }
 
@@ -48,9 +46,9 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
   const most = quota[`max_${key}`] ?? host[ofHost] ?? null, taken = used[key];
   const share = value => `${most ? Math.max(0, Math.min(100, value / most * 100)) : 0}%`;
   const now = drawn('rect', { class: 'now mine', x: share(taken), width: '0', height: '100%' });
-  const says = element('span', { class: 'v' });
-  const node = element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0,
-    'data-meter': key }, element('div', { class: 'row' }, element('span', {}, label), says),
+  const says = element('span.v');
+  const node = element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuemin': 0, 'data-meter': key },
+    element('div.row', element('span', label), says),
     drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
       drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
   function show(requested) {

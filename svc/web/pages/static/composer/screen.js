@@ -338,7 +338,7 @@ async function follow(operation, { wantsStart, again }) {
     find('.a-form', form).inert = true;
     find('[data-plan]', form).replaceChildren(setup.node);
   } else {
-    place.replaceChildren(element('div', { class: 'cols half' }, setup.node));
+    place.replaceChildren(element('div.cols.half', setup.node));
   }
   showBar();
   find('#work-h').focus();
@@ -368,16 +368,14 @@ function build({ workspaces, start: { template, source, lost }, levels, more }) 
   picks = plan.templatePicks(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id,
     choose);
   room = roomOf(known.capacity);
-  form = element('form', { class: 'composer', id: 'composer', novalidate: true,
+  form = element('form.composer', { id: 'composer', novalidate: true,
     on: { input: typed, keydown: entered, submit: event => {
       event.preventDefault();
       send('go');
-    } } },
-    element('div', { class: 'stack-4 a-form' },
-      element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
+    } } }, element('div.stack-4.a-form', element('div.panel', element('div.body.stack-4', picks.node, ...sections))),
     room.node,
-    element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }),
-      element('div', { class: 'stack-2', 'data-notes': true })));
+    element('div.stack-4.a-plan', element('div.stack-4', { 'data-plan': true }),
+      element('div.stack-2', { 'data-notes': true })));
   if (source) takeOver(source, template, levels, more);
   else choose(template, { levels });
   place.replaceChildren(...[lost && plan.lostNotice(lost), form].filter(Boolean));

@@ -15,7 +15,7 @@ const isOpen = operation => OPEN.includes(operation.status);
 // `on`: arrived(name, isStarted), back(), again() or null where there is no form to send again, announce(text).
 /** @param {Api.Operation} operation */
 export function setupOf(operation, { wantsStart, on }) {
-  const node = element('div', { class: 'stack-4', 'data-setup': operation.id });
+  const node = element('div.stack-4', { 'data-setup': operation.id });
   const name = operation.subject.name;
   let now = operation, starting = '', failure = null, isCancelling = false, isDone = false, phaseSaid = '';
 
@@ -38,16 +38,16 @@ export function setupOf(operation, { wantsStart, on }) {
       : IMAGE[now.phase] ?? 'Looking for its image';
 
   function panel() {
-    const cancel = element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel',
+    const cancel = element('button.btn.sm', { type: 'button', 'data-key': 'cancel',
       'aria-busy': isCancelling ? 'true' : null, 'aria-disabled': isAway() ? 'true' : null,
       'data-cmd': `svc operation cancel ${quoted(now.id)}`, on: { click: stop } }, 'Cancel');
-    return element('section', { class: 'panel', 'aria-labelledby': 'work-h' },
-      element('header', {},
+    return element('section.panel', { 'aria-labelledby': 'work-h' },
+      element('header',
         element('h2', { id: 'work-h', tabindex: '-1', 'data-key': 'work-h' }, 'Setting up ',
-          element('span', { class: 'name ref' }, name)), isOpen(now) && element('div', { class: 'actions' }, cancel)),
-      element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps())), isOpen(now)
-      && element('footer', {},
-        element('span', { class: 'muted small' },
+          element('span.name.ref', name)), isOpen(now) && element('div.actions', cancel)),
+      element('div.body', element('ol.steps', steps())), isOpen(now)
+      && element('footer',
+        element('span.muted.small',
           `You can close this page: it goes on, and you find it under Workspaces.${
             wantsStart ? ' This page starts it when it is there.' : ''
           }`)));
@@ -59,7 +59,7 @@ export function setupOf(operation, { wantsStart, on }) {
       step < at ? 'done' : step > at ? '' : ['failed', 'cancelled'].includes(now.status) ? 'bad' : 'now';
     const image = at > 0 ? 'Its image is in your store' : stepTitle();
     return [step(1, kind(0), image, at === 0 ? progress() : []),
-      step(2, kind(1), ['Create ', element('span', { class: 'name ref' }, name)]), wantsStart
+      step(2, kind(1), ['Create ', element('span.name.ref', name)]), wantsStart
       && step(3, starting === 'failed' ? 'bad' : isDone ? 'done' : at === 2 ? 'now' : '',
         starting === 'now' ? 'Starting it' : 'Start it')];
   }
@@ -67,16 +67,15 @@ export function setupOf(operation, { wantsStart, on }) {
   function step(number, kind, title, more = []) {
     const share = more[0] ?? null;
     return element('li', { class: kind || null },
-      element('span', { class: 'pip' }, String(number),
-        kind && element('span', { class: 'vh' }, { done: ', done', now: ', now', bad: ', failed' }[kind])),
-      element('div', {}, element('span', { class: 'row between' }, element('span', {}, title), share),
-        ...more.slice(1)));
+      element('span.pip', String(number),
+        kind && element('span.vh', { done: ', done', now: ', now', bad: ', failed' }[kind])),
+      element('div', element('span.row.between', element('span', title), share), ...more.slice(1)));
   }
 
   // [percent, bar, words] of what is loaded or built.
   function progress() {
     const { current = 0, total, unit, rate, seconds_left: left, text } = now.progress ?? {};
-    if (!total) return text ? ['', element('span', { class: 'muted small ref' }, text)] : [];
+    if (!total) return text ? ['', element('span.muted.small.ref', text)] : [];
     const percent = Math.min(100, Math.floor(current / total * 100));
     const texts = unit === 'bytes'
       ? `${gibibytes(current)} of ${gibibytes(total)} GiB${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
@@ -85,8 +84,7 @@ export function setupOf(operation, { wantsStart, on }) {
       : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
     const svg = bar(percent, 'busy');
     svg.classList.add('tall');
-    return [element('span', { class: 'num' }, `${percent} %`), svg,
-      element('span', { class: 'muted small num ref' }, texts)];
+    return [element('span.num', `${percent} %`), svg, element('span.muted.small.num.ref', texts)];
   }
 
   // Why it did not come to its end, and what can be done.
@@ -95,31 +93,27 @@ export function setupOf(operation, { wantsStart, on }) {
     if (starting === 'failed') {
       const notice = refused(failure, { what: `${name} is created, and was not started.`, act: mend, retry: start });
       notice.lastElementChild.append(
-        element('div', {},
-          element('a', { class: 'btn sm', href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it'))
+        element('div', element('a.btn.sm', { href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it'))
       );
       return notice;
     }
     if (now.status === 'cancelled')
-      return element('div', { class: 'notice', role: 'status' }, icon('close'),
-        element('div', {}, element('p', {}, 'Cancelled. ', `There is no workspace ${name}.`),
-          element('div', { class: 'row' }, back())));
+      return element('div.notice', { role: 'status' }, icon('close'),
+        element('div', element('p', 'Cancelled. ', `There is no workspace ${name}.`), element('div.row', back())));
     if (now.status !== 'failed') return null;
     const notice = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, {
       what: `${name} was not created.`,
       act: mend,
     });
     notice.lastElementChild.append(
-      element('div', { class: 'row' }, on.again
-        && element('button', { class: 'btn sm', type: 'button', 'data-key': 'again', on: { click: on.again } },
-          'Try again'), back(),
-        element('span', { class: 'muted small' }, 'The log: ',
-          element('code', {}, `svc operation log ${quoted(now.id)}`)))
+      element('div.row', on.again
+        && element('button.btn.sm', { type: 'button', 'data-key': 'again', on: { click: on.again } }, 'Try again'),
+        back(), element('span.muted.small', 'The log: ', element('code', `svc operation log ${quoted(now.id)}`)))
     );
     return notice;
   }
   const back = () =>
-    element('button', { class: 'btn sm', type: 'button', 'data-key': 'back', on: { click: on.back } },
+    element('button.btn.sm', { type: 'button', 'data-key': 'back', on: { click: on.back } },
       on.again ? 'Back to the form' : 'New workspace');
 
   async function mend(action) {

@@ -4,11 +4,11 @@ import { skeleton } from '../frame/frame.js';
 import { unread } from '../frame/notices.js';
 
 export function formSkeleton() {
-  const box = () => element('span', { class: 'skel box' });
+  const box = () => element('span.skel.box');
   const skeletonNow = (area, label, ...parts) =>
     element('section', { class: `panel ${area}`, 'aria-busy': 'true', 'aria-label': label },
-      element('div', { class: 'body stack-4' }, parts.flat()));
-  return element('div', { class: 'composer' },
+      element('div.body.stack-4', parts.flat()));
+  return element('div.composer',
     skeletonNow('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'),
       box()), skeletonNow('a-room', 'Loading what is left', skeleton('2'), box(), box(), box()));
 }

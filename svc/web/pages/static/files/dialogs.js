@@ -13,8 +13,8 @@ import { spelledOut } from '../shared/unseen.js';
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
 // for. Resolves to whether it is done.
 async function askFor({ title, label, value, help, action, line, act, suggest = null, target = null }) {
-  const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off',
-    spellcheck: 'false', list: suggest ? 'folders' : null });
+  const input = element('input.input.mono', { value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    list: suggest ? 'folders' : null });
   let force = false;
   const list = element('datalist', { id: 'folders' });
   if (suggest) input.addEventListener('input', () => suggest(input.value, list));
@@ -40,9 +40,9 @@ async function askFor({ title, label, value, help, action, line, act, suggest = 
       if (await isFolder(target(text)))
         throw refused({ ...plainly(error),
           message: 'A folder of that name is there already, and nothing replaces a folder.' });
-      throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error),
-        element('div', { class: 'row' },
-          element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } },
+      throw element('div.stack-2', { tabindex: '-1' }, refused(error),
+        element('div.row',
+          element('button.btn.sm.danger', { type: 'button', 'data-key': 'replace', on: { click: replaceIt } },
             'Replace it')));
     }
   };

@@ -51,22 +51,22 @@ function arrangeEntries() {
 function panelOf() {
   const all = element('input', { type: 'checkbox', 'data-key': 'all', 'aria-label': 'Choose all',
     on: { change: event => chooseAll(event.target.checked) } });
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Find in this folder',
+  const search = element('input.input', { type: 'search', placeholder: 'Find in this folder',
     'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => {
       list.text = event.target.value;
       list.visible = STEP;
       arrangeEntries();
       showEntries();
     } } });
-  return element('section', { class: 'panel', 'data-folder': true, 'aria-label': list.context.label },
-    element('header', {}, element('label', { class: 'check small' }, all, element('span', { 'data-count': true })),
-      element('div', { class: 'actions', 'data-chosen': true, hidden: true }),
-      element('div', { class: 'search push', 'data-find': true }, icon('search'), search)),
-    element('table', { class: 'table dense mid fold list', role: 'table', 'aria-label': list.context.label },
+  return element('section.panel', { 'data-folder': true, 'aria-label': list.context.label },
+    element('header', element('label.check.small', all, element('span', { 'data-count': true })),
+      element('div.actions', { 'data-chosen': true, hidden: true }),
+      element('div.search.push', { 'data-find': true }, icon('search'), search)),
+    element('table.table.dense.mid.fold.list', { role: 'table', 'aria-label': list.context.label },
       element('thead', { role: 'rowgroup' }, headRow()), element('tbody', { role: 'rowgroup' })),
-    element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'Nothing in this folder is called that.'),
-    element('footer', {}, element('span', { class: 'muted small', 'data-more': true }),
-      element('span', { class: 'muted small', 'data-foot': true }, list.context.foot)));
+    element('p.body.muted', { 'data-none': true, hidden: true }, 'Nothing in this folder is called that.'),
+    element('footer', element('span.muted.small', { 'data-more': true }),
+      element('span.muted.small', { 'data-foot': true }, list.context.foot)));
 }
 
 function headRow() {
@@ -75,7 +75,7 @@ function headRow() {
       'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
       element('button', { type: 'button', 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
   const plain = (title, kind = null) =>
-    element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span', { class: 'vh' }, title));
+    element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span.vh', title));
   return element('tr', { role: 'row' }, plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
     element('th', { role: 'columnheader', scope: 'col' }, 'Mode'), plain('Actions'));
 }
@@ -153,7 +153,7 @@ function showMore() {
     place.replaceChildren();
     return;
   }
-  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'more', on: { click: more } },
+  const button = element('button.btn.sm', { type: 'button', 'data-key': 'more', on: { click: more } },
     `Show more: ${rest} are below`);
   replace(place, button);
   watcher.observe(button);
@@ -168,11 +168,9 @@ function more() {
 export function folderSkeleton() {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
   const row = () =>
-    element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
-      element('td', { role: 'cell' }, skeleton(...widths))
-    ));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
-    element('header', {}, skeleton('2')),
-    element('table', { class: 'table dense mid fold list', role: 'table' },
+    element('tr.plain', { role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, skeleton(...widths))));
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
+    element('header', skeleton('2')),
+    element('table.table.dense.mid.fold.list', { role: 'table' },
       element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row())));
 }

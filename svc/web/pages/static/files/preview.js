@@ -12,25 +12,25 @@ const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
 
 // The panel of a file; `act` does what its buttons say.
 export function preview(root, entry, { act, barred }) {
-  const body = element('div', { 'aria-busy': 'true', class: 'preview' });
+  const body = element('div.preview', { 'aria-busy': 'true' });
   const writes = (kind, label, cmd, more = {}) =>
     element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind,
       'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () =>
         act(kind, [entry]) } }, label);
   const place = argument(root, entry.path);
-  const panel = element('section', { class: 'panel', 'aria-label': spelledOut(entry.name) },
-    element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, spelledOut(entry.name)),
-      element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`,
-        entry.modified_at && ', changed ', entry.modified_at && time(entry.modified_at, 'day')),
-      element('div', { class: 'actions' },
-        element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download',
+  const panel = element('section.panel', { 'aria-label': spelledOut(entry.name) },
+    element('header', element('h2.mono.ref', { dir: 'auto' }, spelledOut(entry.name)),
+      element('span.muted.small.num', `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ',
+        entry.modified_at && time(entry.modified_at, 'day')),
+      element('div.actions',
+        element('button.btn.sm', { type: 'button', 'data-act': 'download', 'data-key': 'download',
           'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'),
           'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
         writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))), body);
   fill(root, entry, body).catch(error => {
     if (error.status !== 401)
       body.replaceChildren(
-        element('div', { class: 'body' }, refused(error, { what: 'It could not be read.', answers: false }))
+        element('div.body', refused(error, { what: 'It could not be read.', answers: false }))
       );
   })
     .finally(() => setAttribute(body, 'aria-busy', null));
@@ -53,7 +53,7 @@ async function fill(root, entry, body) {
   await showText(root, entry, body);
 }
 
-const say = (body, text) => body.replaceChildren(element('p', { class: 'body muted' }, text));
+const say = (body, text) => body.replaceChildren(element('p.body.muted', text));
 
 async function showPicture(root, entry, body) {
   const picture = element('img', { alt: spelledOut(entry.name),
@@ -68,9 +68,9 @@ async function showPicture(root, entry, body) {
 
 async function showText(root, entry, body) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto',
+  const text = element('pre.code.scroll-x', { tabindex: '0', dir: 'auto',
     'aria-label': `Content of ${spelledOut(entry.name)}` });
-  const foot = element('footer', {});
+  const foot = element('footer');
   let offset = 0;
   const more = async () => {
     const part = await call('GET', apiOf(root, 'read', entry.path, `&offset=${offset}&length=${PART}`));
@@ -85,19 +85,17 @@ async function showText(root, entry, body) {
     foot.hidden = !hasMore;
     if (!hasMore) return;
     const rest = offset < TEXT_MAX
-      ? element('button', { class: 'btn sm', type: 'button',
+      ? element('button.btn.sm', { type: 'button',
         'data-cmd': `svc fs read ${argument(root, entry.path)} --offset ${offset}`,
         on: { click: event => busily(event.currentTarget) } }, 'Show more')
-      : element('span', { class: 'muted small' }, 'Download it for the rest.');
-    foot.replaceChildren(element('span', { class: 'muted small num' }, `${byteSize(offset)} of ${byteSize(size)}`),
-      rest);
+      : element('span.muted.small', 'Download it for the rest.');
+    foot.replaceChildren(element('span.muted.small.num', `${byteSize(offset)} of ${byteSize(size)}`), rest);
   };
   const busily = async button => {
     setAttribute(button, 'aria-busy', 'true');
     await more().catch(error =>
       foot.replaceChildren(
-        element('span', { class: 'muted small' },
-          isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))
+        element('span.muted.small', isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))
       )
     );
   };

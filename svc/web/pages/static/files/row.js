@@ -16,33 +16,32 @@ export function rowOf(entry, { root, isChosen, act, choose, barred }) {
   return element('tr', { role: 'row', tabindex: '-1', 'data-path': entry.path,
     'aria-selected': isChosen ? 'true' : null }, element('td', { role: 'cell' }, check),
     element('td', { role: 'cell' },
-      element('span', { class: 'row nowrap' }, icon(ICON[entry.type]), nameOf(entry, root, name), ...notesOf(entry))),
-    element('td', { role: 'cell', 'data-l': 'Size', class: 'r' }, entry.type === 'file' && byteSize(entry.size)),
-    element('td', { role: 'cell', 'data-l': 'Changed', class: 'muted small num nw' },
+      element('span.row.nowrap', icon(ICON[entry.type]), nameOf(entry, root, name), ...notesOf(entry))),
+    element('td.r', { role: 'cell', 'data-l': 'Size' }, entry.type === 'file' && byteSize(entry.size)),
+    element('td.muted.small.num.nw', { role: 'cell', 'data-l': 'Changed' },
       entry.modified_at && time(entry.modified_at, 'day')),
-    element('td', { role: 'cell', 'data-l': 'Mode', class: 'muted small mono mode' }, entry.mode),
-    element('td', { role: 'cell', class: 'c-act' },
-      element('div', { class: 'row' }, menuOf(entry, name, { root, act, barred }))));
+    element('td.muted.small.mono.mode', { role: 'cell', 'data-l': 'Mode' }, entry.mode),
+    element('td.c-act', { role: 'cell' }, element('div.row', menuOf(entry, name, { root, act, barred }))));
 }
 
 function nameOf({ type, path }, root, name) {
-  if (type === 'other') return element('span', { class: 'name ref', dir: 'auto' }, name);
+  if (type === 'other') return element('span.name.ref', { dir: 'auto' }, name);
   const cmd = `svc fs ${type === 'file' ? 'read' : 'ls'} ${argument(root, path)}`;
-  return element('a', { class: 'name ref', dir: 'auto', href: pageOf(root, path), 'data-go': true, 'data-cmd': cmd,
+  return element('a.name.ref', { dir: 'auto', href: pageOf(root, path), 'data-go': true, 'data-cmd': cmd,
     'data-key': `name-${path}` }, name);
 }
 
 function notesOf({ type, target, utf8 }) {
   const notes = [type === 'symlink' && `leads to ${spelledOut(target ?? '')}`,
     type === 'other' && 'a pipe, socket or device', !utf8 && 'bytes that are no UTF-8'];
-  return notes.filter(Boolean).map(note => element('span', { class: 'muted small ref' }, note));
+  return notes.filter(Boolean).map(note => element('span.muted.small.ref', note));
 }
 
 // Filled when it is opened: a folder may have thousands of rows.
 function menuOf(entry, name, { root, act, barred }) {
-  const place = argument(root, entry.path), list = element('ul', {});
+  const place = argument(root, entry.path), list = element('ul');
   const does = (kind, label, cmd, more = {}) =>
-    element('li', {}, element('button', { type: 'button', 'data-act': kind, 'data-cmd': cmd, ...more, on: { click: () =>
+    element('li', element('button', { type: 'button', 'data-act': kind, 'data-cmd': cmd, ...more, on: { click: () =>
       act(kind, [entry]) } }, label));
   const writes = (kind, label, cmd, more = {}) =>
     does(kind, label, cmd, { 'aria-disabled': barred() ? 'true' : null, title: barred() || null, ...more });
@@ -52,13 +51,13 @@ function menuOf(entry, name, { root, act, barred }) {
       ['file', 'symlink'].includes(entry.type) && does('download', 'Download', `svc fs download ${place}`),
       writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
       writes('move', 'Move', `svc fs mv ${place} ${root}/FOLDER/`),
-      element('li', {}, element('hr')),
+      element('li', element('hr')),
       writes('remove', 'Remove', `svc fs rm ${place}${entry.type === 'directory' ? ' --recursive' : ''} --yes`, {
         class: 'danger',
       }),
     ].filter(Boolean));
   };
-  const summary = element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`,
+  const summary = element('summary.btn.icon.sm.quiet', { 'aria-label': `More for ${name}`,
     'data-key': `more-${entry.path}`, on: { click: fill } }, icon('more'));
-  return element('details', { class: 'menu' }, summary, list);
+  return element('details.menu', summary, list);
 }

@@ -111,8 +111,7 @@ function footOf({ items, total, next_offset: next }) {
   const most = known.limits ? byteSize(known.limits.upload_max_bytes) : '';
   if (next)
     return [`${items.length} of ${total} are read. `,
-      element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: readRest } },
-        'Read the next ones')];
+      element('button.btn.sm', { type: 'button', 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
   return [
     `Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here `
     + `until a file is whole.`,
@@ -121,10 +120,9 @@ function footOf({ items, total, next_offset: next }) {
 
 function showEmpty() {
   screen.replaceChildren(
-    element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing in here yet'),
-      element('p', {}, barred() || 'Drop files anywhere on this page, or choose some.'),
-      element('div', { class: 'cmd' },
-        element('code', {}, `svc fs upload LOCAL-FILE ${argument(at.root, at.path, '/')}`)))
+    element('section.empty.dash', element('h2', 'Nothing in here yet'),
+      element('p', barred() || 'Drop files anywhere on this page, or choose some.'),
+      element('div.cmd', element('code', `svc fs upload LOCAL-FILE ${argument(at.root, at.path, '/')}`)))
   );
 }
 
@@ -136,9 +134,9 @@ function failed({ status, code }) {
 // With a way on, where trying again is none.
 function gone(error) {
   if (error.status !== 404 && error.status !== 403) return null;
-  const up = element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files',
-    'data-go': true, 'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots');
-  return [unread(error, failed(error), openPage), element('div', { class: 'row' }, up)];
+  const up = element('a.btn.sm', { href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true,
+    'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots');
+  return [unread(error, failed(error), openPage), element('div.row', up)];
 }
 
 function unready() {
@@ -154,14 +152,14 @@ function showPlace() {
   const parts = at.path ? at.path.split('/') : [];
   const crumb = (text, path, isLast) =>
     isLast
-      ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text)
-      : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${argument(at.root, path)}`,
-        'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
+      ? element('span.strong.ref', { 'aria-current': 'page', dir: 'auto' }, text)
+      : element('a.ref', { href: pageOf(at.root, path), 'data-go': true,
+        'data-cmd': `svc fs ls ${argument(at.root, path)}`, 'data-key': `crumb-${path}`, dir: 'auto' }, text);
   const crumbs = parts.length === 0
     ? []
     : [crumb(at.root || WORK, '', false),
       ...parts.flatMap((part,
-        n) => [element('span', { class: 'muted' }, '/'),
+        n) => [element('span.muted', '/'),
         crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)]
       )];
   replace(find('[data-crumbs]'), ...crumbs);
@@ -179,13 +177,13 @@ const folderHere = () => known.found && known.found.entry.type !== 'directory' ?
 
 function rootLink({ id, read_only: isReadOnly }) {
   return element('a', { href: pageOf(id, ''), 'data-go': true, 'data-key': `root-${id}`, 'data-cmd': `svc fs ls ${id}`,
-    'aria-current': id === (at.root || WORK) ? 'true' : null }, element('span', { class: 'mono' }, id),
-    isReadOnly && element('span', { class: 'muted' }, icon('lock'), element('span', { class: 'vh' }, 'read-only')));
+    'aria-current': id === (at.root || WORK) ? 'true' : null }, element('span.mono', id),
+    isReadOnly && element('span.muted', icon('lock'), element('span.vh', 'read-only')));
 }
 
 function mountedAt({ mounted_at: mounted, path }, folder) {
   const below = folder ? `/${readable(folder)}` : '';
-  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? spelledOut(path)}${below}`),
+  return ['at ', element('span.mono.ref', `${mounted ?? spelledOut(path)}${below}`),
     mounted ? ' in your workspaces' : ' on the host'];
 }
 

@@ -63,12 +63,12 @@ function draw() {
 
 function panelParts() {
   return [
-    element('header', {}, element('h2', { id: 'up-h' }, 'Uploads'),
-      element('span', { class: 'muted small num', 'data-up-count': true }), element('div', { class: 'actions' })),
-    element('div', { 'data-up-full': true, hidden: true, class: 'body' }),
-    element('table', { class: 'table dense mid fold', role: 'table', 'aria-label': 'Uploads' },
+    element('header', element('h2', { id: 'up-h' }, 'Uploads'),
+      element('span.muted.small.num', { 'data-up-count': true }), element('div.actions')),
+    element('div.body', { 'data-up-full': true, hidden: true }),
+    element('table.table.dense.mid.fold', { role: 'table', 'aria-label': 'Uploads' },
       element('tbody', { role: 'rowgroup' })),
-    element('footer', { class: 'muted small', hidden: true }),
+    element('footer.muted.small', { hidden: true }),
   ];
 }
 
@@ -115,16 +115,15 @@ function drawFull() {
     return;
   }
   place.replaceChildren(
-    element('div', { class: 'notice warn', role: 'alert' }, icon('warning'),
-      element('div', {},
-        element('p', {}, element('b', {}, 'There is no room left. '),
+    element('div.notice.warn', { role: 'alert' }, icon('warning'),
+      element('div',
+        element('p', element('b', 'There is no room left. '),
           `${
             spelledOut(uploads.full.message)
           }. Uploads wait; remove what is not needed here, or old images, and go on.`),
-        element('div', { class: 'row' },
-          element('button', { class: 'btn sm', type: 'button', on: { click: goOn } }, 'Go on'),
-          element('a', { class: 'btn sm', href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
-        element('span', { class: 'code' }, uploads.full.code)))
+        element('div.row', element('button.btn.sm', { type: 'button', on: { click: goOn } }, 'Go on'),
+          element('a.btn.sm', { href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
+        element('span.code', uploads.full.code)))
   );
 }
 
@@ -138,15 +137,15 @@ function rowOfUpload(item) {
     progressOf(item, old.row);
     return old.row;
   }
-  const row = element('tr', { role: 'row', class: 'plain', 'data-upload': item.id, 'data-state': item.state },
-    element('td', { role: 'cell', class: 'up-name' },
-      element('div', { class: 'stack' },
-        element('span', { class: 'mono small ref', title: readable(item.path) }, spelledOut(item.name)), !isHere
-        && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
-          'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
-          `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
+  const row = element('tr.plain', { role: 'row', 'data-upload': item.id, 'data-state': item.state },
+    element('td.up-name', { role: 'cell' },
+      element('div.stack', element('span.mono.small.ref', { title: readable(item.path) }, spelledOut(item.name)),
+        !isHere
+          && element('a.muted.tiny', { href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
+            'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
+            `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', { role: 'cell' }, stateOf(item)),
-    element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
+    element('td.c-act', { role: 'cell' }, element('div.row', buttonsOf(item))));
   rows.set(item.id, { row, says });
   progressOf(item, row);
   return row;
@@ -156,14 +155,12 @@ const small = (kind, ...content) => element('span', { class: `small ref ${kind}`
 
 function stateOf(item) {
   if (item.state === 'done')
-    return element('span', { class: 'state ok small' },
-      `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
-  if (item.state === 'running') return element('div', { class: 'stack' }, bar(0, 'busy'), small('muted num'));
+    return element('span.state.ok.small', `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
+  if (item.state === 'running') return element('div.stack', bar(0, 'busy'), small('muted num'));
   if (item.state === 'asking') return small('is-warn', icon('warning'), ' a file of that name is there already');
   if (item.state === 'failed')
     return small('is-danger', icon('warning'), ` ${spelledOut(item.error.message)} `,
-      element('span', { class: 'muted mono tiny' },
-        [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
+      element('span.muted.mono.tiny', [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
   return small('muted num');
 }
 

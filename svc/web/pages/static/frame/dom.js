@@ -19,25 +19,26 @@ export const closestTo = ({ target }, selector) => (target instanceof Element ? 
 export const rowsIn = body => /** @type {HTMLElement[]} */ ([...body.children]);
 
 /**
- * An element: attributes by their names, listeners as `on: {click}`, then children; null and false are left out.
+ * An element: 'tag.class.class', attributes by their names, listeners as `on: {click}`, then children; attributes may
+ * be absent, and null and false are left out.
  * @template {string} T
  * @param {T} tag
- * @param {Record<string, any>} [attributes]
- * @param {...any} children
- * @returns {Page.OfTag<T>}
+ * @param {...any} content
+ * @returns {Page.OfTag<Page.Before<T, '.'>>}
  */
-export function element(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+export function element(tag, ...content) {
+  const [name, ...classes] = tag.split('.'), node = document.createElement(name);
+  if (classes.length) node.className = classes.join(' ');
+  return filled(node, content);
 }
 
-export function drawn(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
-}
+export const drawn = (tag, ...content) => filled(document.createElementNS(SVG, tag), content);
 
-function filled(node, { on = {}, ...attributes }, children) {
+function filled(node, content) {
+  const { on = {}, ...attributes } = content[0]?.constructor === Object ? content.shift() : {};
   for (const [name, value] of Object.entries(attributes)) setAttribute(node, name, value);
   for (const [name, listener] of Object.entries(on)) node.addEventListener(name, listener);
-  node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  node.append(...content.flat().filter(child => child !== null && child !== undefined && child !== false));
   return node;
 }
 
@@ -65,9 +66,8 @@ export function bar(percent, kind = '') {
 
 // A command and the button that copies it.
 export function command(text) {
-  return element('div', { class: 'cmd' }, element('code', {}, text),
-    element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
-      icon('copy')));
+  return element('div.cmd', element('code', text),
+    element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
 }
 
 // The data-key of the control in a place that has the focus, or null.

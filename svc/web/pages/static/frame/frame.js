@@ -83,7 +83,7 @@ async function readSession() {
 function showRefused(error) {
   const main = find('#main');
   for (const node of rowsIn(main)) node.hidden = true;
-  main.prepend(element('div', { class: 'head' }, element('h1', {}, document.title.split(' · ')[0])),
+  main.prepend(element('div.head', element('h1', document.title.split(' · ')[0])),
     refused(error, { what: 'This account cannot be used.' }));
 }
 
@@ -127,8 +127,7 @@ function badge(place, number, textFor) {
     find('.count', node)?.remove();
     if (number)
       node.append(
-        element('span', { class: 'count warn', title: `${number}${text}` }, String(number),
-          element('span', { class: 'vh' }, text))
+        element('span.count.warn', { title: `${number}${text}` }, String(number), element('span.vh', text))
       );
   }
 }
@@ -218,14 +217,14 @@ function showBanner(state) {
     place.prepend(banner);
   }
   banner.className = restarts ? 'banner' : 'banner warn';
-  const next = element('span', { class: 'push num', 'aria-hidden': 'true' });
+  const next = element('span.push.num', { 'aria-hidden': 'true' });
   const text = restarts
     ? 'Workspaces run on; buttons work again in a moment.'
     : 'Workspaces run on without it; buttons work again when it answers.';
   banner.replaceChildren(
     element('span', { class: `state ${restarts ? 'busy' : 'warn'}` },
       restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
-    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${text}`),
+    element('span', 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${text}`),
     next
   );
   const tick = () => {

@@ -54,7 +54,7 @@ export async function copyText(text) {
 
 // Show a short message for 2.5 s; nothing that must be read.
 export function toast(text) {
-  const visible = element('div', { class: 'toast' }, text);
+  const visible = element('div.toast', text);
   find('.toasts').replaceChildren(visible);
   setTimeout(() => visible.remove(), 2500);
 }

@@ -9,20 +9,19 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
   const hasAction = action && act;
   const buttons = [
     hasAction
-    && element('button', { class: 'btn sm primary', type: 'button', 'data-cmd': hint || null, 'data-key': 'act',
+    && element('button.btn.sm.primary', { type: 'button', 'data-cmd': hint || null, 'data-key': 'act',
       on: { click: () => ifMeant(action, act) } }, action.label),
     retry
-    && element('button', { class: 'btn sm', type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
-    retry && element('span', { class: 'muted small num', 'data-countdown': true }),
+    && element('button.btn.sm', { type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
+    retry && element('span.muted.small.num', { 'data-countdown': true }),
     dismiss
-    && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'dismiss', on: { click: dismiss } },
-      'Dismiss'),
+    && element('button.btn.sm.quiet', { type: 'button', 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
   ].filter(Boolean);
   return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1',
     'data-code': error.code }, icon('warning'),
-    element('div', {}, element('p', {}, what && element('b', {}, what), what && ' ', sentence(error.message, what)),
-      buttons.length > 0 && element('div', { class: 'row' }, buttons), ...hintOf(hint),
-      element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
+    element('div', element('p', what && element('b', what), what && ' ', sentence(error.message, what)),
+      buttons.length > 0 && element('div.row', buttons), ...hintOf(hint),
+      element('span.code', [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
 let askingPart = null; // loads what asks
@@ -40,7 +39,7 @@ export async function ifMeant(action, act) {
 // A hint as a command with a copy button, or as a sentence.
 export function hintOf(hint) {
   if (!hint) return [];
-  return /^(sudo )?svc /.test(hint) ? [command(hint)] : [element('p', { class: 'muted small' }, hint)];
+  return /^(sudo )?svc /.test(hint) ? [command(hint)] : [element('p.muted.small', hint)];
 }
 
 // A message as a sentence. Its first word is not capitalised where it is a name: of a file, or one in `said`.

@@ -25,27 +25,27 @@ export function imageRow(entry, context) {
   const { templateNames, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
   return element('tr', { role: 'row', tabindex: '-1' },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name ref' }, templateNames.join(', ')
+    cell(null, '', element('div.stack', element('span.name.ref', templateNames.join(', ')
       || (stored?.left_by_build
         ? 'left by a build'
         : stored?.names.length === 0
         ? 'of an earlier build or pull'
-        : 'no template')), element('span', { class: 'muted small mono ref' }, ref),
-      ...(stored?.names.slice(1) ?? []).map(other => element('span', { class: 'muted small mono ref' }, other)))),
+        : 'no template')), element('span.muted.small.mono.ref', ref),
+      ...(stored?.names.slice(1) ?? []).map(other => element('span.muted.small.mono.ref', other)))),
     cell('State', '', ...stateOfImage(entry)), cell('Needed by', 'small mono ref', needed.join(', ')
       || (stored?.containers ? `${stored.containers} container${stored.containers === 1 ? '' : 's'}` : '')),
     cell('Size', 'r', stored ? gib(stored.size_bytes) : ''),
     cell('Own layers', 'r', stored ? gib(stored.unique_bytes) : ''),
     cell('Shared', 'r muted', stored?.shared_bytes ? gib(stored.shared_bytes) : ''),
     cell('Frees', 'r is-warn', stored?.reclaimable_bytes ? gib(stored.reclaimable_bytes) : ''),
-    cell(null, 'c-act', element('div', { class: 'row' }, ...actions(entry, context))));
+    cell(null, 'c-act', element('div.row', ...actions(entry, context))));
 }
 
 function stateOfImage({ stored, image, isBarred }) {
   if (image?.operation) return [state('busy', PHASES[image.operation.phase] ?? 'Waiting')];
   if (stored) return [stored.unused ? state('stopped', 'Unused') : state('ok', 'Ready')];
   if (image.status === 'failed')
-    return [state('failed', 'Failed'), element('div', { class: 'small is-danger ref' }, image.error ?? '')];
+    return [state('failed', 'Failed'), element('div.small.is-danger.ref', image.error ?? '')];
   return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
 }
 
@@ -74,15 +74,14 @@ export function operationRow(operation, { isAway, busy, press }) {
   const isOff = isAway || busy === id;
   return element('tr', { role: 'row', tabindex: '-1' },
     cell(null, '',
-      element('div', { class: 'stack' }, element('span', { class: 'name ref' }, name),
-        kind !== 'setup' && element('span', { class: 'muted small mono ref' }, subject.name))),
-    cell('State', '', element('div', { class: 'stack' }, ...progressOf(operation))),
-    cell(null, 'muted small', ...(kind === 'setup'
+      element('div.stack', element('span.name.ref', name),
+        kind !== 'setup' && element('span.muted.small.mono.ref', subject.name))),
+    cell('State', '', element('div.stack', ...progressOf(operation))), cell(null, 'muted small', ...(kind === 'setup'
       ? ['for ',
-        element('a', { class: 'mono ref', href: `/new?setup=${encodeURIComponent(id)}`,
+        element('a.mono.ref', { href: `/new?setup=${encodeURIComponent(id)}`,
           'data-cmd': `svc operation watch ${quoted(id)}`, 'data-key': 'for' }, subject.name)]
-      : [])), cell(null, 'c-act', element('div', { class: 'row' }, kind === 'build' && template
-        && element('a', { class: 'btn sm quiet', href: `/templates/${encodeURIComponent(template.id)}`,
+      : [])), cell(null, 'c-act', element('div.row', kind === 'build' && template
+        && element('a.btn.sm.quiet', { href: `/templates/${encodeURIComponent(template.id)}`,
           'aria-label': `Log of the build of ${name}`, 'data-cmd': `svc operation log ${quoted(id)}`,
           'data-key': 'log' }, 'Log'),
         rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isAway: isOff, kind: '',
@@ -92,11 +91,11 @@ export function operationRow(operation, { isAway, busy, press }) {
 function progressOf({ status, phase, progress }) {
   const { current = 0, total, unit, rate, seconds_left: left, text } = progress ?? {};
   const texts = state('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
-  if (!total) return [texts, text && element('span', { class: 'muted small ref' }, text)];
+  if (!total) return [texts, text && element('span.muted.small.ref', text)];
   const more = unit === 'bytes'
     ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
       left ? `, about ${duration(left)} left` : ''
     }`
     : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
-  return [texts, bar(current / total * 100, 'busy'), element('span', { class: 'muted small num ref' }, more)];
+  return [texts, bar(current / total * 100, 'busy'), element('span.muted.small.num.ref', more)];
 }

@@ -97,12 +97,12 @@ function frameOfList() {
   return [
     element('div', { 'data-answer': true, hidden: true }),
     element('div', { 'data-disk': true }),
-    element('section', { class: 'panel', 'aria-labelledby': 'un-h', 'data-under': true, hidden: true },
-      element('header', {}, element('h2', { id: 'un-h' }, 'Under way')), under),
-    element('section', { class: 'panel', 'aria-label': 'Images', 'data-list': true },
-      tableOf('Images', HEADS, { kind: '' }), element('footer', { 'data-more': true, hidden: true })),
-    element('section', { class: 'empty dash', 'data-none': true, hidden: true }, element('h2', {}, 'No image yet'),
-      element('p', {}, 'An image is pulled or built once, into your own store, when a workspace needs it first.'),
+    element('section.panel', { 'aria-labelledby': 'un-h', 'data-under': true, hidden: true },
+      element('header', element('h2', { id: 'un-h' }, 'Under way')), under),
+    element('section.panel', { 'aria-label': 'Images', 'data-list': true }, tableOf('Images', HEADS, { kind: '' }),
+      element('footer', { 'data-more': true, hidden: true })),
+    element('section.empty.dash', { 'data-none': true, hidden: true }, element('h2', 'No image yet'),
+      element('p', 'An image is pulled or built once, into your own store, when a workspace needs it first.'),
       command('svc template list')),
   ];
 }
@@ -112,30 +112,28 @@ function disk() {
   const most = Math.max(quota ?? total + free, total, 1), needed = Math.max(0, total - unused);
   const share = bytes => `${Math.max(0, Math.min(100, bytes / most * 100))}%`;
   const left = quota === null ? free : Math.max(0, quota - total);
-  return element('section', { class: 'panel', 'aria-labelledby': 'disk-h' },
-    element('header', {}, element('h2', { id: 'disk-h' }, 'Disk'),
-      element('span', { class: 'muted small num' }, quota === null
-        ? `${gib(total)} of images; ${gib(free)} free`
-        : `${formatSizeOf(total, quota)} that your images may take; ${gib(free)} free`)),
-    element('div', { class: 'body stack-2' },
+  return element('section.panel', { 'aria-labelledby': 'disk-h' },
+    element('header', element('h2', { id: 'disk-h' }, 'Disk'), element('span.muted.small.num', quota === null
+      ? `${gib(total)} of images; ${gib(free)} free`
+      : `${formatSizeOf(total, quota)} that your images may take; ${gib(free)} free`)),
+    element('div.body.stack-2',
       drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' },
         drawn('rect', { x: '0', width: share(needed), height: '100%' }),
         drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
-      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''),
+      element('div.legend-row', sample('', 'needed ', gib(needed), ''),
         sample('warn', 'unused, at least ', gib(unused), ''),
         sample('soft', quota === null ? 'free ' : 'your quota ', gib(left), quota === null ? '' : ' left'))));
 }
 
 const sample = (kind, before, amount, after) =>
-  element('span', { class: `sw ${kind}` }, element('span', {}, before, element('b', { class: 'num' }, amount), after));
+  element('span', { class: `sw ${kind}` }, element('span', before, element('b.num', amount), after));
 
 function showHead() {
   const spare = known.overview.items.filter(item => item.unused);
   const why = spare.length || known.overview.unused_volumes
     ? isAway() ? 'the service is away' : ''
     : 'nothing is unused';
-  const button = element('button', {
-    class: 'btn',
+  const button = element('button.btn', {
     type: 'button',
     'data-key': 'prune',
     'aria-disabled': why || busy ? 'true' : null,
@@ -146,7 +144,7 @@ function showHead() {
       if (!why && !busy) prune(spare);
     } },
   }, spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
-  replace(find('.head .actions'), button, ...(why ? [element('span', { class: 'vh', id: 'why-prune' }, why)] : []));
+  replace(find('.head .actions'), button, ...(why ? [element('span.vh', { id: 'why-prune' }, why)] : []));
 }
 
 const context = () => ({ isAway: isAway(), busy, press });
@@ -172,10 +170,9 @@ function showImages() {
 }
 
 function loading() {
-  const skeleton = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
-    element('header', {}, element('span', { class: 'skel w3' })),
-    element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }),
-      element('span', { class: 'skel w3' })));
+  const skeleton = element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
+    element('header', element('span.skel.w3')),
+    element('div.body.stack-2', element('span.skel.w4'), element('span.skel.w3')));
   return [skeleton, skeletonOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
 }
 
@@ -233,11 +230,9 @@ const amount = (images, volumes, image = 'image') =>
 async function prune(spare) {
   const volumes = known.overview.unused_volumes ?? 0;
   const row = item =>
-    element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)),
-      element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
-  const table = element('div', { class: 'in-dialog' },
-    element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))),
-    spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
+    element('tr.plain', element('td.mono.small.ref', nameOfImage(item)), element('td.r', gib(item.reclaimable_bytes)));
+  const table = element('div.in-dialog', element('table.table.dense', element('tbody', spare.slice(0, 100).map(row))),
+    spare.length > 100 && element('p.muted.small', `and ${spare.length - 100} more`));
   const text = [
     spare.length
     && `No workspace, container or operation needs ${

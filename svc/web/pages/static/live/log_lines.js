@@ -97,7 +97,7 @@ export class LogLines {
   }
 
   begin({ time, isError, isMark }) {
-    const text = element('span', {});
+    const text = element('span');
     const at = time ? new Date(time) : null;
     const stamp = at
       && element('time', { datetime: time, title: `${time.slice(0, 23).replace('T', ' ')} UTC` }, clockOf(at));
@@ -111,7 +111,7 @@ export class LogLines {
     this.lines.push(line);
     let part = this.place.lastElementChild;
     if (!part || part.childElementCount >= PART) {
-      part = element('div', { class: 'part' });
+      part = element('div.part');
       this.place.append(part);
     }
     part.append(line.node);

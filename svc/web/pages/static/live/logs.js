@@ -80,13 +80,13 @@ function sourceButtons(names) {
       'data-cmd': commandFor(name, { follows: true }),
       on: { click: () => chooseSource(name) },
     }, title);
-  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'),
-    names.map(name => button(name, element('span', { class: 'mono clip' }, name))));
+  return element('div.seg', { role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'),
+    names.map(name => button(name, element('span.mono.clip', name))));
 }
 
 function sourceList(names) {
   const option = (value, title) => element('option', { value, selected: (log.launcher ?? '') === value }, title);
-  return element('select', { class: 'input auto', 'aria-label': 'Whose output', 'data-key': 'sources',
+  return element('select.input.auto', { 'aria-label': 'Whose output', 'data-key': 'sources',
     on: { change: event => chooseSource(event.target.value || null) } }, option('', 'Container'),
     names.map(name => option(name, name)));
 }
@@ -108,7 +108,7 @@ const SAID = {
   restarting: () => ['busy', 'The service restarts; it goes on by itself'],
   waiting:
     () => ['busy', 'The connection is gone; trying again ',
-      element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })],
+      element('span.num', { 'aria-hidden': 'true', 'data-in': true })],
   'signed-out': () => ['warn', 'Signed out'],
   ended:
     () => ['stopped',
@@ -122,12 +122,12 @@ function showStream() {
   if (name === 'ended') log.hadEnded = true;
   const [kind, ...text] = SAID[name]();
   const isPaused = name === 'paused' || name === 'ended';
-  replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', {}, ...text)),
+  replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', ...text)),
     ...name !== 'waiting'
       ? []
       : [
-        element('button', { class: 'btn link small', type: 'button', 'data-key': 'now',
-          on: { click: () => stream.now() } }, 'Now'),
+        element('button.btn.link.small', { type: 'button', 'data-key': 'now', on: { click: () => stream.now() } },
+          'Now'),
       ]);
   countTo(status.nextAt ?? null);
   const button = find('[data-follow]');

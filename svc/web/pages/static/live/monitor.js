@@ -116,7 +116,7 @@ function showState() {
   const { status } = samples, [kind, text] = STATES[status.name]();
   const isOld = !['live', 'connecting'].includes(status.name) && seen.sample;
   find('[data-stream]').replaceChildren(element('span', { class: `state small ${kind}` }, text),
-    ...(isOld ? [element('span', { class: 'muted small' }, 'as of ', time(seen.sample.at, 'clock'))] : []));
+    ...(isOld ? [element('span.muted.small', 'as of ', time(seen.sample.at, 'clock'))] : []));
   const isOff = ['paused', 'ended'].includes(status.name);
   find('[data-follow]').textContent = isOff ? 'Go on' : 'Pause';
   find('[data-follow]').hidden = status.name === 'ended';

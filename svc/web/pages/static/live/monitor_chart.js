@@ -27,14 +27,13 @@ function unitOnce(text, beside) {
 
 // `form(value)` is a value in words. `show` gets {times, lines: [{name, values}], most, from, to, now, unit}.
 export function monitorChart({ title, form, hasKeys = false }) {
-  const big = element('span', { class: 'big' }, '–'), unit = element('span', { class: 'muted small num' });
-  const plot = element('div', { class: 'plot-box', role: 'img', 'aria-label': title });
-  const range = element('p', { class: 'muted tiny num' }, 'no sample yet'),
-    keys = element('div', { class: 'row keys', hidden: !hasKeys });
+  const big = element('span.big', '–'), unit = element('span.muted.small.num');
+  const plot = element('div.plot-box', { role: 'img', 'aria-label': title });
+  const range = element('p.muted.tiny.num', 'no sample yet'),
+    keys = element('div.row.keys', { hidden: !hasKeys });
   const table = element('div', { hidden: true });
-  const node = element('figure', { class: 'panel' },
-    element('header', {}, element('h2', {}, title), element('div', { class: 'actions' }, big, unit)),
-    element('div', { class: 'body stack-2' }, plot, keys, range, table));
+  const node = element('figure.panel', element('header', element('h2', title), element('div.actions', big, unit)),
+    element('div.body.stack-2', plot, keys, range, table));
   let drawnChart = null, names = '', colours = {}, visible = null;
 
   if (!window.uPlot) plot.hidden = true;
@@ -76,7 +75,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
           element('span', { class: `row tiny ${COLOURS[at % 4]}` },
             drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': 'true' },
               drawn('line', { x1: 0, x2: 16, y1: 2, y2: 2, 'stroke-dasharray': DASHES[at % 8].join(' ') })),
-            element('span', { class: 'soft' }, name))
+            element('span.soft', name))
         ))
     );
   }
@@ -140,13 +139,13 @@ function tableOf(title, { times, lines }, form) {
     -ROWS
   ).reverse();
   const value = found => (found === null || found === undefined ? '–' : form(found));
-  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region',
-    'aria-label': `${title}, the newest samples` },
-    element('table', { class: 'table dense', role: 'table', 'aria-label': title },
+  return element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': `${title}, the newest samples` },
+    element('table.table.dense', { role: 'table', 'aria-label': title },
       element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, head)),
       element('tbody', { role: 'rowgroup' },
         rows.map(at =>
-          element('tr', { role: 'row' }, element('td', { role: 'cell', class: 'num' }, clock(times[at])),
-            lines.map(line => element('td', { role: 'cell', class: 'num' }, value(line.values[at]))))
+          element('tr', { role: 'row' }, element('td.num', { role: 'cell' }, clock(times[at])), lines.map(line =>
+            element('td.num', { role: 'cell' }, value(line.values[at]))
+          ))
         ))));
 }

@@ -8,11 +8,11 @@ export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB
 export function processTable() {
   const title = text =>
     element('th', { role: 'columnheader', scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
-  return element('section', { class: 'panel', 'aria-labelledby': 'processes-h' },
-    element('header', {}, element('h2', { id: 'processes-h' }, 'Processes'),
-      element('span', { class: 'muted small num', 'data-process-count': true })),
-    element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
-      element('table', { class: 'table dense', role: 'table', 'aria-label': 'Processes' },
+  return element('section.panel', { 'aria-labelledby': 'processes-h' },
+    element('header', element('h2', { id: 'processes-h' }, 'Processes'),
+      element('span.muted.small.num', { 'data-process-count': true })),
+    element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
+      element('table.table.dense', { role: 'table', 'aria-label': 'Processes' },
         element('thead', { role: 'rowgroup' },
           element('tr', { role: 'row' }, ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
         element('tbody', { role: 'rowgroup' }))));
@@ -54,8 +54,8 @@ function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, 
   row.replaceChildren(
     ...texts.map((text, at) =>
       element('td', { role: 'cell', class: kinds[at] }, at !== 4
-        ? element('bdi', {}, text)
-        : element('span', { class: 'gpus' }, used.map(one => element('span', { class: 'chip-n' }, one.number))))
+        ? element('bdi', text)
+        : element('span.gpus', used.map(one => element('span.chip-n', one.number))))
     )
   );
   return row;

@@ -42,8 +42,7 @@ async function readShells() {
 /** @param {Api.Terminal} record */
 function add(record, ticket = null) {
   const number = terminal.next++;
-  const tab = element('button', {
-    class: 'sh',
+  const tab = element('button.sh', {
     role: 'tab',
     type: 'button',
     id: `tab-${number}`,
@@ -65,8 +64,7 @@ const labelOf = ({ title, record }) => title || (record.command ?? ['shell']).jo
 function nameTab(shell) {
   const text = labelOf(shell), end = shell.link?.status.name === 'ended' ? ', ended' : '';
   setAttribute(shell.tab, 'title', text);
-  shell.tab.replaceChildren(`${shell.number} `, element('bdi', { class: 'clip' }, text),
-    end && element('span', { class: 'vh' }, end));
+  shell.tab.replaceChildren(`${shell.number} `, element('bdi.clip', text), end && element('span.vh', end));
   shell.tab.toggleAttribute('data-ended', end !== '');
 }
 

@@ -9,9 +9,9 @@ const REASONS = {
   gone: 'It is no longer there.',
 };
 
-const mark = (kind, ...text) => element('span', { class: `state ${kind}` }, element('span', {}, ...text));
+const mark = (kind, ...text) => element('span', { class: `state ${kind}` }, element('span', ...text));
 const link = (label, click, key) =>
-  element('button', { class: 'btn link tiny', type: 'button', 'data-key': key, on: { click } }, label);
+  element('button.btn.link.tiny', { type: 'button', 'data-key': key, on: { click } }, label);
 
 // {key, content}: what has the same key says the same, and is not written anew.
 export function statusText(shell, { runs, again, close, now }) {
@@ -25,7 +25,7 @@ export function statusText(shell, { runs, again, close, now }) {
     open: () => [mark('ok', 'Connected')],
     waiting: () => [
       mark('busy', 'The connection is gone; trying again ',
-        element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })),
+        element('span.num', { 'aria-hidden': 'true', 'data-in': true })),
       link('Now', now, 'now'),
     ],
     restarting: () => [mark('busy', 'The service restarts; the shell goes on meanwhile')],

@@ -28,8 +28,8 @@ export async function loadXterm() {
 
 // `typed(bytes)`, `leave()` and `fits({cols, rows})`, when the room for it has changed.
 export function terminalView({ label, id, tab, readsAloud, typed, leave, fits }) {
-  const inner = element('div', {});
-  const node = element('div', { class: 'screen', role: 'tabpanel', id, 'aria-labelledby': tab }, inner);
+  const inner = element('div');
+  const node = element('div.screen', { role: 'tabpanel', id, 'aria-labelledby': tab }, inner);
   const fit = new classes.FitAddon();
   let isReplay = false, term = null, timer = null;
 

@@ -42,14 +42,14 @@ function build() {
     placeholder: 'Workspaces, templates, screens, actions',
     on: { input: () => fill({ anew: true }), keydown: step },
   });
-  const box = element('dialog', { class: 'palette', id: 'palette', 'aria-label': 'Go to or run', on: { click: event => {
+  const box = element('dialog.palette', { id: 'palette', 'aria-label': 'Go to or run', on: { click: event => {
     if (event.target === box) box.close();
-  } } }, element('div', { class: 'find' }, icon('search'), field, element('kbd', {}, 'Esc')),
+  } } }, element('div.find', icon('search'), field, element('kbd', 'Esc')),
     element('div', { role: 'listbox', id: 'palette-list', 'aria-label': 'Found', tabindex: '-1' }),
-    element('p', { class: 'body muted small', 'data-note': true, hidden: true }),
-    element('div', { class: 'foot' }, element('span', { class: 'cmdline', 'data-palette-cmd': true }),
-      element('kbd', {}, '↑↓'), element('span', {}, 'choose'), element('kbd', {}, 'Enter'), element('span', {}, 'run')),
-    element('div', { class: 'vh', role: 'status' }));
+    element('p.body.muted.small', { 'data-note': true, hidden: true }),
+    element('div.foot', element('span.cmdline', { 'data-palette-cmd': true }), element('kbd', '↑↓'),
+      element('span', 'choose'), element('kbd', 'Enter'), element('span', 'run')),
+    element('div.vh', { role: 'status' }));
   document.body.append(box);
   return box;
 }
@@ -137,7 +137,7 @@ function optionOf(entry) {
   const isNotNow = entry.action && isAway();
   const sub = isNotNow ? 'not now: the service does not answer' : entry.sub;
   const keys = entry.keys && hasSingleKeys()
-    && element('span', { class: 'push' }, entry.keys.split(' ').map(key => element('kbd', {}, key)));
+    && element('span.push', entry.keys.split(' ').map(key => element('kbd', key)));
   return element('div', {
     role: 'option',
     id: idOf(entry),
@@ -150,7 +150,7 @@ function optionOf(entry) {
       }
     }, click: run },
   }, element('span', { class: entry.isName ? 'name clip' : 'clip', title: entry.title }, entry.title),
-    sub && element('span', { class: 'sub' }, sub), keys);
+    sub && element('span.sub', sub), keys);
 }
 
 const idOf = entry => `p-${found.indexOf(entry)}`;
@@ -227,10 +227,10 @@ function announce(text) {
 
 // Over the page, for whatever screen it is: its own rows follow the events.
 function showRefused(error, what) {
-  const close = element('button', { class: 'btn', autofocus: true }, 'Close');
+  const close = element('button.btn', { autofocus: true }, 'Close');
   const box = element('dialog', { 'aria-label': what, on: { close: () => box.remove() } },
-    element('div', { class: 'in' }, refused(error, { what, act: action => actThen(action, box, what) }),
-      element('form', { method: 'dialog', class: 'ends' }, close)));
+    element('div.in', refused(error, { what, act: action => actThen(action, box, what) }),
+      element('form.ends', { method: 'dialog' }, close)));
   document.body.append(box);
   box.showModal();
   close.focus();

@@ -25,9 +25,9 @@ export function setSession(found) {
 }
 
 function skeletonNow(rows) {
-  const row = () => element('div', { class: 'row' }, skeleton('3', '2', '3'));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading settings' },
-    element('header', {}, skeleton('2')), element('div', { class: 'body stack-4' }, Array.from({ length: rows }, row)));
+  const row = () => element('div.row', skeleton('3', '2', '3'));
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading settings' },
+    element('header', skeleton('2')), element('div.body.stack-4', Array.from({ length: rows }, row)));
 }
 
 // The tokens that expire soon, on the tab and in the navigation.
@@ -37,8 +37,8 @@ export function countOnTab(number) {
   find('.count', tab)?.remove();
   if (number)
     find('kbd', tab).before(
-      element('span', { class: 'count warn' }, String(number),
-        element('span', { class: 'vh' }, ` ${number === 1 ? 'expires' : 'expire'} within seven days`))
+      element('span.count.warn', String(number),
+        element('span.vh', ` ${number === 1 ? 'expires' : 'expire'} within seven days`))
     );
 }
 
@@ -51,8 +51,8 @@ export function field(label, control, { help = '', around = control } = {}) {
     control.dataset.help = id;
     control.setAttribute('aria-describedby', id);
   }
-  return element('div', { class: 'field' }, element('label', { for: control.id }, label), around,
-    help && element('span', { class: 'help', id }, help));
+  return element('div.field', element('label', { for: control.id }, label), around,
+    help && element('span.help', { id }, help));
 }
 
 // What is wrong with a field, below it; an empty text takes it away.
@@ -63,7 +63,7 @@ export function fieldError(control, text) {
   setAttribute(control, 'aria-describedby', [text && id, control.dataset.help].filter(Boolean).join(' ') || null);
   if (text)
     (find(':scope > .help', control.closest('.field')) ?? control.closest('.field').lastChild).before(
-      element('span', { class: 'field-error', id }, icon('warning'), element('span', {}, text))
+      element('span.field-error', { id }, icon('warning'), element('span', text))
     );
 }
 

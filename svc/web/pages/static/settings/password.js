@@ -14,19 +14,18 @@ export function passwordPanel({ user, renewed }) {
   const shows = element('input', { type: 'checkbox', on: { change: () => {
     for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password';
   } } });
-  const button = element('button', { class: 'btn', 'data-deed': true, 'data-key': 'password',
+  const button = element('button.btn', { 'data-deed': true, 'data-key': 'password',
     'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
-  const form = element('form', { class: 'body stack-4', on: { submit: event => {
+  const form = element('form.body.stack-4', { on: { submit: event => {
     event.preventDefault();
     change();
     // for password managers
   } } }, element('input', { type: 'text', autocomplete: 'username', value: user.name, readonly: true, hidden: true }),
     field('Present password', present), field('New password', fresh, {
       help: `${least} to 64 characters of any kind; several unrelated words make a good one.`,
-    }), element('label', { class: 'check small' }, shows, element('span', {}, 'Show what I type')),
-    element('div', { class: 'notice warn inset' }, icon('warning'),
-      element('div', {}, element('p', { class: 'small', 'data-ends': true }))),
-    element('div', { 'data-changed': true, hidden: true }), element('div', { class: 'row' }, button));
+    }), element('label.check.small', shows, element('span', 'Show what I type')),
+    element('div.notice.warn.inset', icon('warning'), element('div', element('p.small', { 'data-ends': true }))),
+    element('div', { 'data-changed': true, hidden: true }), element('div.row', button));
 
   async function change() {
     const path = `/api/users/${encodeURIComponent(user.name)}/password`;
@@ -53,9 +52,9 @@ export function passwordPanel({ user, renewed }) {
     form.reset();
     for (const input of [present, fresh]) input.type = 'password';
     notify(
-      element('div', { class: 'notice ok inset', role: 'status', tabindex: '-1' }, icon('check'),
-        element('div', {},
-          element('p', { class: 'small' },
+      element('div.notice.ok.inset', { role: 'status', tabindex: '-1' }, icon('check'),
+        element('div',
+          element('p.small',
             'The password has been changed. This browser has a new session; the others and all tokens have ended.')))
     );
   }
@@ -67,13 +66,13 @@ export function passwordPanel({ user, renewed }) {
     notice?.focus();
   }
 
-  return element('section', { class: 'panel', 'aria-labelledby': 'pw-h' },
-    element('header', {}, element('h2', { id: 'pw-h' }, 'Service password'),
-      element('span', { class: 'muted small' }, 'for browsers; not the Linux one')), form);
+  return element('section.panel', { 'aria-labelledby': 'pw-h' },
+    element('header', element('h2', { id: 'pw-h' }, 'Service password'),
+      element('span.muted.small', 'for browsers; not the Linux one')), form);
 }
 
 function secret(id, name, autocomplete) {
-  return element('input', { class: 'input', id, name, type: 'password', autocomplete, required: true });
+  return element('input.input', { id, name, type: 'password', autocomplete, required: true });
 }
 
 // The new password holds, but no session with it could be begun: the sign-in screen says so.

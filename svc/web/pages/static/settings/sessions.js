@@ -28,12 +28,12 @@ function show() {
 
 function build() {
   find('#screen').replaceChildren(
-    element('section', { class: 'panel', 'aria-labelledby': 'se-h' },
-      element('header', {}, element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'),
-        element('span', { class: 'muted small', 'data-count': true }),
-        element('div', { class: 'actions', 'data-all': true })), element('div', { 'data-list': true }),
-      element('footer', {},
-        element('span', { class: 'muted small' },
+    element('section.panel', { 'aria-labelledby': 'se-h' },
+      element('header', element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'),
+        element('span.muted.small', { 'data-count': true }), element('div.actions', { 'data-all': true })),
+      element('div', { 'data-list': true }),
+      element('footer',
+        element('span.muted.small',
           'A session ends at its time; this browser signs out already when it is closed, unless it '
             + 'restores its tabs. One that is ended asks for the password at its next request. Workspaces and '
             + 'terminals run on.')))
@@ -53,31 +53,28 @@ function rowOf(session) {
   const label = browser || 'unknown browser';
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
     cell(null, '',
-      element('div', { class: 'stack' },
-        element('span', { class: 'row' }, element('span', { class: 'strong' }, label),
-          current && element('span', { class: 'tag ok' }, 'this browser')),
-        element('span', { class: 'muted small' }, 'from ', element('span', { class: 'mono ref' }, address)))),
+      element('div.stack',
+        element('span.row', element('span.strong', label), current && element('span.tag.ok', 'this browser')),
+        element('span.muted.small', 'from ', element('span.mono.ref', address)))),
     cell('Signed in', 'small', day(began), ', ', time(began, 'clock')),
     cell('Last used', 'small', current ? 'now' : time(used, 'ago')),
     cell('Ends', 'small',
-      element('div', { class: 'stack' }, element('span', {}, 'in ', time(idle, 'until'), idle < ends && ' if unused'),
-        idle < ends && element('span', { class: 'muted' }, day(ends), ' at the latest'))),
-    cell(null, 'c-act',
-      element('div', { class: 'row' }, current ? signOutButton(session) : endButton(session, label))));
+      element('div.stack', element('span', 'in ', time(idle, 'until'), idle < ends && ' if unused'),
+        idle < ends && element('span.muted', day(ends), ' at the latest'))),
+    cell(null, 'c-act', element('div.row', current ? signOutButton(session) : endButton(session, label))));
 }
 
 const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
 
 /** @param {Api.OwnSession} session */
 function signOutButton(session) {
-  return element('button', { class: 'btn sm', type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session),
+  return element('button.btn.sm', { type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session),
     on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
 }
 
 /** @param {Api.OwnSession} session */
 function endButton(session, label) {
-  return element('button', {
-    class: 'btn sm danger',
+  return element('button.btn.sm.danger', {
     type: 'button',
     'aria-label': `End ${label} from ${session.address}`,
     'data-deed': true,
@@ -88,7 +85,7 @@ function endButton(session, label) {
 }
 
 function endAllButton() {
-  return element('button', { class: 'btn sm danger', type: 'button', 'data-deed': true, 'data-key': 'end-all',
+  return element('button.btn.sm.danger', { type: 'button', 'data-deed': true, 'data-key': 'end-all',
     'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } },
     'End all others');
 }

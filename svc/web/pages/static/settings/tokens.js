@@ -30,11 +30,11 @@ function show() {
 
 function build() {
   find('#screen').replaceChildren(
-    element('div', { class: 'cols side-r' },
-      element('section', { class: 'panel', 'aria-labelledby': 'tk-h' },
-        element('header', {}, element('h2', { id: 'tk-h', tabindex: '-1' }, 'API tokens'),
-          element('span', { class: 'muted small' }, 'act for you on the HTTP API, from other hosts')),
-        element('div', { 'data-list': true })), element('div', { class: 'stack-4' }, newPanel(), mayPanel()))
+    element('div.cols.side-r',
+      element('section.panel', { 'aria-labelledby': 'tk-h' },
+        element('header', element('h2', { id: 'tk-h', tabindex: '-1' }, 'API tokens'),
+          element('span.muted.small', 'act for you on the HTTP API, from other hosts')),
+        element('div', { 'data-list': true })), element('div.stack-4', newPanel(), mayPanel()))
   );
 }
 
@@ -43,8 +43,8 @@ function build() {
 function list() {
   if (known.tokens.length === 0) {
     return [
-      element('div', { class: 'empty' }, element('h2', {}, 'No tokens'),
-        element('p', {},
+      element('div.empty', element('h2', 'No tokens'),
+        element('p',
           'On this host nothing needs one. A program elsewhere does: name it, and the command that makes its '
             + 'token stands beside.')),
     ];
@@ -58,14 +58,13 @@ function rowOf(token) {
   const { id, name, prefix, scopes, created_at: created, last_used_at: used, last_used_from: from } = token;
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
     cell(null, '',
-      element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name),
-        element('span', { class: 'muted small' }, 'made ', day(created),
-          scopes?.includes('files') ? ', reaches files' : ''))), cell('Begins with', 'mono small', prefix),
-    cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))), cell('Last used', 'muted small', ...(used
+      element('div.stack', element('bdi.name.ref', name),
+        element('span.muted.small', 'made ', day(created), scopes?.includes('files') ? ', reaches files' : ''))),
+    cell('Begins with', 'mono small', prefix), cell('Expires', '', element('div.stack', ...expiry(token))),
+    cell('Last used', 'muted small', ...(used
       ? [time(used, 'ago'), element('br'),
         from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean)
-      : ['never'])), cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
-        class: 'btn sm danger',
+      : ['never'])), cell(null, 'c-act', element('div.row', element('button.btn.sm.danger', {
         type: 'button',
         'aria-label': `Revoke ${name}`,
         'data-deed': true,
@@ -77,13 +76,13 @@ function rowOf(token) {
 
 function expiry({ status, expires_soon: isSoon, expires_at: at }) {
   if (status === 'expired')
-    return [element('span', { class: 'state stopped' }, 'expired'),
-      element('span', { class: 'muted small' }, day(at), '; revoke it to clear the list')];
+    return [element('span.state.stopped', 'expired'),
+      element('span.muted.small', day(at), '; revoke it to clear the list')];
   const left = isSoon
-    ? element('span', { class: 'state warn', title: 'expires within seven days' },
-      element('span', {}, 'in ', time(at, 'until'), element('span', { class: 'vh' }, ', expires within seven days')))
-    : element('span', {}, 'in ', time(at, 'until'));
-  return [left, element('span', { class: 'muted small' }, day(at), isSoon && '; make its successor now')];
+    ? element('span.state.warn', { title: 'expires within seven days' },
+      element('span', 'in ', time(at, 'until'), element('span.vh', ', expires within seven days')))
+    : element('span', 'in ', time(at, 'until'));
+  return [left, element('span.muted.small', day(at), isSoon && '; make its successor now')];
 }
 
 // ---- revoking ----
@@ -124,26 +123,24 @@ const isGone = error => error.status === 404;
 // ---- a new one ----
 
 function newPanel() {
-  const name = element('input', { class: 'input mono', id: 'tn', name: 'name', placeholder: 'laptop',
-    autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
+  const name = element('input.input.mono', { id: 'tn', name: 'name', placeholder: 'laptop', autocomplete: 'off',
+    autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
   const files = element('input', { type: 'checkbox', id: 'tf', name: 'files', on: { change: check } });
-  const days = element('input', { class: 'input num', id: 'te', name: 'expires_days', type: 'number', min: '1',
+  const days = element('input.input.num', { id: 'te', name: 'expires_days', type: 'number', min: '1',
     max: String(DAYS_MAX), value: String(DAYS), on: { input: check } });
   const box = (title, ...content) =>
-    element('section', { class: 'panel', 'aria-labelledby': 'new-h' },
-      element('header', {}, element('h2', { id: 'new-h' }, title)),
-      element('div', { class: 'body stack-4' }, ...content));
+    element('section.panel', { 'aria-labelledby': 'new-h' }, element('header', element('h2', { id: 'new-h' }, title)),
+      element('div.body.stack-4', ...content));
   return box('A new token',
-    element('p', { class: 'soft small' },
+    element('p.soft.small',
       'Tokens are made on the host, where the kernel says who you are. The secret is printed once, here into a '
         + 'file that only you can read, and kept nowhere.'),
-    element('div', { class: 'form-grid' }, element('div', { class: 'w2' }, field('Name', name)),
-      element('div', { class: 'w2' },
-        field('Lifetime', days, { around: element('div', { class: 'unit' }, days, element('span', {}, 'days')) }))),
-    element('label', { class: 'check', for: 'tf' }, files, element('span', {}, 'It also reads and writes my files')),
+    element('div.form-grid', element('div.w2', field('Name', name)),
+      element('div.w2', field('Lifetime', days, { around: element('div.unit', days, element('span', 'days')) }))),
+    element('label.check', { for: 'tf' }, files, element('span', 'It also reads and writes my files')),
     element('div', { 'data-create': true }, command('')),
-    element('p', { class: 'muted small' }, "Then, where it is used, with that file and the host's certificate ",
-      element('span', { class: 'mono' }, 'svc.pem'), ', which an administrator gives you:'), command(
+    element('p.muted.small', "Then, where it is used, with that file and the host's certificate ",
+      element('span.mono', 'svc.pem'), ', which an administrator gives you:'), command(
       `(umask 077; printf 'Authorization: Bearer %s\\n' "$(cat svc-token)" >svc-header)\ncurl -sS `
         + `--fail-with-body --cacert svc.pem -H @svc-header ${location.origin}/api/workspaces`
     ));
@@ -172,12 +169,11 @@ function check() {
 
 function mayPanel() {
   const row = (kind, name, text) =>
-    element('span', { class: 'row nowrap' }, element('span', { class: kind }, icon(name)),
-      element('span', {}, element('span', { class: 'vh' }, kind === 'is-ok' ? 'may: ' : 'never: '), text));
-  return element('section', { class: 'panel', 'aria-labelledby': 'may-h' },
-    element('header', {}, element('h2', { id: 'may-h' }, 'What a token may')),
-    element('div', { class: 'body stack-2 small' },
-      row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
+    element('span.row.nowrap', element('span', { class: kind }, icon(name)),
+      element('span', element('span.vh', kind === 'is-ok' ? 'may: ' : 'never: '), text));
+  return element('section.panel', { 'aria-labelledby': 'may-h' },
+    element('header', element('h2', { id: 'may-h' }, 'What a token may')),
+    element('div.body.stack-2.small', row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
       row('is-ok', 'check', 'your files, if it is made with that scope'),
       row('muted', 'close', 'the audit, other tokens'),
       row('muted', 'close', 'anything an administrator does, whoever owns it')));

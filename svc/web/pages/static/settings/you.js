@@ -39,25 +39,24 @@ function show(session) {
 
 function build({ user }) {
   find('#screen').replaceChildren(
-    element('div', { class: 'cols half' }, element('div', { class: 'stack-4' }, youPanel(), quotaPanel()),
-      element('div', { class: 'stack-4' }, browserPanel(), passwordPanel({ user, renewed })))
+    element('div.cols.half', element('div.stack-4', youPanel(), quotaPanel()),
+      element('div.stack-4', browserPanel(), passwordPanel({ user, renewed })))
   );
 }
 
 const panel = (id, title, ...content) =>
-  element('section', { class: 'panel', 'aria-labelledby': id }, element('header', {}, element('h2', { id }, title)),
-    ...content);
+  element('section.panel', { 'aria-labelledby': id }, element('header', element('h2', { id }, title)), ...content);
 
 // ---- you ----
 
 function facts({ name, uid, superuser, linux_account: linux }) {
   return [
-    element('dt', {}, 'Account'),
-    element('dd', { class: 'mono' }, `${name}, uid ${uid}`),
-    element('dt', {}, 'Home'),
-    element('dd', { class: 'mono' }, linux.home),
-    superuser && element('dt', {}, 'Role'),
-    superuser && element('dd', {}, 'administrator'),
+    element('dt', 'Account'),
+    element('dd.mono', `${name}, uid ${uid}`),
+    element('dt', 'Home'),
+    element('dd.mono', linux.home),
+    superuser && element('dt', 'Role'),
+    superuser && element('dd', 'administrator'),
   ].filter(Boolean);
 }
 
@@ -65,22 +64,19 @@ const nameCommand = text =>
   `svc api PATCH /api/users/${known.me.name} --body ${quoted(JSON.stringify({ display_name: text }))}`;
 
 function youPanel() {
-  const name = element('input', { class: 'input', id: 'dn', name: 'display_name', autocomplete: 'name',
-    maxlength: '128' });
-  const save = element('button', { class: 'btn primary', 'data-deed': true, 'data-key': 'save',
+  const name = element('input.input', { id: 'dn', name: 'display_name', autocomplete: 'name', maxlength: '128' });
+  const save = element('button.btn.primary', { 'data-deed': true, 'data-key': 'save',
     'data-cmd': nameCommand(known.me.display_name) }, 'Save');
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';
     save.dataset.cmd = nameCommand(name.value);
     setLine(name.value === known.me.display_name ? 'svc whoami' : nameCommand(name.value));
   });
-  const form = element('form', { class: 'stack-4', on: { submit: event => {
+  const form = element('form.stack-4', { on: { submit: event => {
     event.preventDefault();
     saveName(form, name, save);
-  } } }, field('Your name', name, { help: "Shown beside your account's name." }),
-    element('div', { class: 'row' }, save));
-  return panel('you-h', 'You',
-    element('div', { class: 'body stack-4' }, element('dl', { class: 'facts', 'data-facts': true }), form));
+  } } }, field('Your name', name, { help: "Shown beside your account's name." }), element('div.row', save));
+  return panel('you-h', 'You', element('div.body.stack-4', element('dl.facts', { 'data-facts': true }), form));
 }
 
 async function saveName(form, name, save) {
@@ -103,7 +99,7 @@ async function saveName(form, name, save) {
 // ---- the quota ----
 
 function quotaPanel() {
-  return panel('quota-h', 'Quota', element('div', { class: 'body gauges', 'data-quota': true }));
+  return panel('quota-h', 'Quota', element('div.body.gauges', { 'data-quota': true }));
 }
 
 function quota({ quota: most, ...used }) {
@@ -116,8 +112,7 @@ function quota({ quota: most, ...used }) {
     ['Images', used.image_bytes, most.max_image_bytes, gibibytes, ' GiB'],
   ];
   return [
-    element('p', { class: 'muted small' }, 'Your policy is ', element('span', { class: 'mono' }, most.name),
-      '; an administrator changes it. ',
+    element('p.muted.small', 'Your policy is ', element('span.mono', most.name), '; an administrator changes it. ',
       element('a', { href: '/workspaces', 'data-cmd': 'svc ws capacity' }, 'Who has the GPUs')),
     ...rows.map(([label, value, limit, form, unit]) => gauge(label, value, limit, form, unit)),
   ];
@@ -129,23 +124,22 @@ const THEMES = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark'
 
 function browserPanel() {
   const radio = ([value, title]) =>
-    element('label', {}, element('input', { type: 'radio', name: 'theme', value, on: { change: () =>
+    element('label', element('input', { type: 'radio', name: 'theme', value, on: { change: () =>
       chooseTheme(value) } }), title);
   const check = (attributes, ...text) =>
-    element('label', { class: 'check' }, element('input', { type: 'checkbox', ...attributes }),
-      element('span', {}, ...text));
-  const kbd = key => element('kbd', {}, key);
+    element('label.check', element('input', { type: 'checkbox', ...attributes }), element('span', ...text));
+  const kbd = key => element('kbd', key);
   const box = panel('look-h', 'This browser',
-    element('div', { class: 'body stack-4' },
-      element('div', { class: 'field' }, element('span', { class: 'label', id: 'theme-h' }, 'Colours'),
-        element('div', { class: 'seg', role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
+    element('div.body.stack-4',
+      element('div.field', element('span.label', { id: 'theme-h' }, 'Colours'),
+        element('div.seg', { role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
       check({ 'data-single-keys': true, on: { change: event => chooseSingleKeys(event.target.checked) } },
         'Single keys: ', kbd('c'), ' ', kbd('/'), ' ', kbd('y'), ' ', kbd('j'), ' ', kbd('k'), ', ', kbd('g'),
         ' with a letter, and ', kbd('1'), ' to ', kbd('9'), ' for tabs', element('br'),
-        element('span', { class: 'help' }, 'Ctrl K works either way.')),
+        element('span.help', 'Ctrl K works either way.')),
       check({ 'data-reader': true,
         on: { change: event => localStorage.setItem(READER, event.target.checked ? 'on' : 'off') } },
-        'Read the terminal aloud to a screen reader'), element('dl', { class: 'facts', 'data-session': true })));
+        'Read the terminal aloud to a screen reader'), element('dl.facts', { 'data-session': true })));
   showChoices(box);
   onChoice(() => showChoices(box));
   return box;
@@ -160,8 +154,8 @@ function showChoices(box) {
 function sessionFacts([session, total]) {
   const others = total - 1;
   return [
-    element('dt', {}, 'Session'),
-    element('dd', {}, 'since ', day(session.created_at), ', ', time(session.created_at, 'clock'),
+    element('dt', 'Session'),
+    element('dd', 'since ', day(session.created_at), ', ', time(session.created_at, 'clock'),
       ` from ${session.address}; ends on `, day(session.ends_at), ' at the latest. ',
       element('a', { href: '/settings/sessions', 'data-cmd': 'svc api GET /api/auth/sessions', 'data-key': 'sessions' },
         others > 0 ? `${counted(others, 'other session')}` : 'Sessions')),

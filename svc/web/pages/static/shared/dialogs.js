@@ -8,7 +8,7 @@ let dialogs = 0;
 function open(title, ...content) {
   const id = `dialog-${dialogs += 1}`;
   const dialog = element('dialog', { 'aria-labelledby': id }, ...content);
-  find('form, .in', dialog).prepend(element('h2', { id, class: 'ref' }, title));
+  find('form, .in', dialog).prepend(element('h2.ref', { id }, title));
   const opener = /** @type {HTMLElement} */ (document.activeElement);
   const row = /** @type {HTMLElement} */ (opener?.closest('[data-id]'))?.dataset.id, key = opener?.dataset.key;
   document.body.append(dialog);
@@ -28,22 +28,21 @@ function open(title, ...content) {
 // What is done on the host: the commands, and why not here.
 export function hostDialog({ title, paragraphs, lines, extra = [] }) {
   open(title,
-    element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', {}, text)), ...extra,
-      ...lines.map(command),
-      element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
+    element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', text)), ...extra,
+      ...lines.map(command), element('div.ends', element('button.btn', { autofocus: true }, 'Close'))));
 }
 
 // A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
 // Resolves to what `send` gave, or to null. The focus is on the first field, else on the harmless button.
 export function formDialog({ title, fields, lineOf, action, keep = 'Cancel', send, danger = false, failed = '' }) {
   const code = element('code');
-  const line = element('div', { class: 'cmd' }, code);
+  const line = element('div.cmd', code);
   const place = element('div', { 'data-refused': true, hidden: true });
   const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, action);
   const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
-    element('div', { class: 'ends' },
-      element('button', { class: 'btn', type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } },
-        keep), button));
+    element('div.ends',
+      element('button.btn', { type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
+      button));
   const follow = () => {
     const text = lineOf();
     code.textContent = text;
@@ -89,13 +88,13 @@ export function field(name, label, control, help = null) {
   setAttribute(control, 'id', `f-${name}`);
   setAttribute(control, 'name', name);
   setAttribute(control, 'aria-describedby', help ? `f-${name}-h` : null);
-  return element('div', { class: 'field', 'data-field': name }, element('label', { for: `f-${name}` }, label),
-    control.parentElement ?? control, help && element('span', { class: 'help', id: `f-${name}-h` }, help));
+  return element('div.field', { 'data-field': name }, element('label', { for: `f-${name}` }, label),
+    control.parentElement ?? control, help && element('span.help', { id: `f-${name}-h` }, help));
 }
 
 // A number and its unit beside it.
 export function withUnit(control, unit) {
-  element('div', { class: 'unit' }, control, element('span', { 'aria-hidden': 'true' }, unit));
+  element('div.unit', control, element('span', { 'aria-hidden': 'true' }, unit));
   return control;
 }
 
@@ -115,7 +114,7 @@ export function showErrors(form, error) {
   if (places.length === 0 || places.some(({ place }) => !place)) return false;
   for (const { place, message } of places) {
     const control = find('.input', place), id = `${control.id}-e`;
-    place.append(element('span', { class: 'field-error', id }, message));
+    place.append(element('span.field-error', { id }, message));
     setAttribute(control, 'aria-invalid', 'true');
     setAttribute(control, 'aria-describedby', [control.getAttribute('aria-describedby'), id].filter(Boolean).join(' '));
   }

@@ -10,8 +10,8 @@ function slot(gpu) {
   const { kind, label, who, how } = slotOf(gpu);
   const holders = gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join(', ')).join('; ');
   return element('li', { class: `slot ${kind}`, title: [gpu.uuid, holders].filter(Boolean).join(' · ') },
-    element('div', { class: 'n' }, gpu.index === null ? '–' : String(gpu.index), element('span', {}, label)),
-    element('b', {}, who), how && element('div', { class: 'on' }, how));
+    element('div.n', gpu.index === null ? '–' : String(gpu.index), element('span', label)), element('b', who),
+    how && element('div.on', how));
 }
 
 const nameOf = holder => holder.workspace ?? holder.owner;

@@ -6,13 +6,12 @@ import { amount, counted, gibibytes } from '../frame/format.js';
 
 export function headroom({ quota, used, remaining, host, gpus }) {
   const models = modelsOf(gpus);
-  return element('section', { class: 'panel', 'aria-labelledby': 'room-h' },
-    element('header', {}, element('h2', { id: 'room-h' }, 'Yours now'),
-      element('span', { class: 'muted small' }, ...summary(host, quota, remaining)),
-      models && element('div', { class: 'actions' }, element('span', { class: 'muted tiny' }, models))),
-    element('div', { class: 'headroom' }, gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus)),
-      element('div', { class: 'gauges' },
-        host.gpus > 0 && ownGauge('GPUs', used.gpus, quota.max_gpus, host.gpus, amount, '', 'mine'),
+  return element('section.panel', { 'aria-labelledby': 'room-h' },
+    element('header', element('h2', { id: 'room-h' }, 'Yours now'),
+      element('span.muted.small', ...summary(host, quota, remaining)),
+      models && element('div.actions', element('span.muted.tiny', models))),
+    element('div.headroom', gpus.length > 0 && element('div.bank-box', bank(gpus)),
+      element('div.gauges', host.gpus > 0 && ownGauge('GPUs', used.gpus, quota.max_gpus, host.gpus, amount, '', 'mine'),
         gauge('Running', used.running, quota.max_running, amount),
         ownGauge('CPUs', used.cpu, quota.max_cpu, host.cpus, amount),
         ownGauge('Memory', used.memory_bytes, quota.max_memory_bytes, host.memory_bytes, gibibytes, ' GiB'))));
@@ -25,7 +24,7 @@ function ownGauge(label, value, limit, ofHost, form, unit = '', kind = '') {
 }
 
 function summary(host, quota, remaining) {
-  const name = element('span', { class: 'mono' }, quota.name);
+  const name = element('span.mono', quota.name);
   if (host.gpus === 0) return ['this host has no GPUs; your quota is ', name];
   const free = `${host.gpus_free} of ${counted(host.gpus, 'GPU')} ${
     host.gpus_free === 1 ? 'is' : 'are'
@@ -45,26 +44,23 @@ function modelsOf(gpus) {
 export function gauge(label, value, most, form, unit = '', kind = '', texts = '') {
   const text = texts || (most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`);
   const isOver = most !== null && value > most;
-  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value,
-    'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
-    element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
+  return element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0,
+    'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+    element('div.row', element('span', label), element('span.v', text)),
     bar(most ? value / most * 100 : 0, isOver ? texts ? 'warn' : 'over' : kind));
 }
 
-const skeletonText = text =>
-  element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
+const skeletonText = text => element('span.small', { 'aria-hidden': 'true' }, element('span.skel.words', text));
 
 // The same, while it is read: as high as it will be.
 export function headroomSkeleton() {
   const gaugeSkeleton = () =>
-    element('div', { class: 'gauge' },
-      element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
-  const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what is yours now' },
-    element('header', {}, element('h2', {}, 'Yours now'),
+    element('div.gauge', element('div.row', skeleton('1'), element('span.push', skeleton('1'))), bar(0));
+  const slots = Array.from({ length: 8 }, () => element('li.slot', skeleton('1')));
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading what is yours now' },
+    element('header', element('h2', 'Yours now'),
       skeletonText('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
-      element('div', { class: 'actions' }, skeletonText('8 × NVIDIA H100 80GB HBM3'))),
-    element('div', { class: 'headroom' },
-      element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
-      element('div', { class: 'gauges' }, gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton())));
+      element('div.actions', skeletonText('8 × NVIDIA H100 80GB HBM3'))),
+    element('div.headroom', element('div.bank-box', element('ul.bank', { 'aria-hidden': 'true' }, slots)),
+      element('div.gauges', gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton(), gaugeSkeleton())));
 }

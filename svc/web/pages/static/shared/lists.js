@@ -9,8 +9,8 @@ export function pieceOf(items, place, visible, again) {
   const most = visible.pieces * PIECE;
   place.hidden = items.length <= most;
   if (!place.firstChild)
-    place.append(element('span', { class: 'muted small' }),
-      element('button', { class: 'btn sm', type: 'button', 'data-key': 'piece', on: { click: () => {
+    place.append(element('span.muted.small'),
+      element('button.btn.sm', { type: 'button', 'data-key': 'piece', on: { click: () => {
         visible.pieces += 1;
         again();
       } } }));
@@ -21,7 +21,7 @@ export function pieceOf(items, place, visible, again) {
 
 // A search field and the filters beside it; `again` shows what is chosen.
 export function filtersOf({ label, placeholder, filters, view, again }) {
-  const search = element('input', { class: 'input', type: 'search', placeholder, 'aria-label': label, value: view.text,
+  const search = element('input.input', { type: 'search', placeholder, 'aria-label': label, value: view.text,
     'data-search': true, 'data-key': 'search', on: { input: event => {
       view.text = event.target.value;
       view.pieces = 1;
@@ -33,10 +33,9 @@ export function filtersOf({ label, placeholder, filters, view, again }) {
         view.filter = name;
         view.pieces = 1;
         again();
-      } } }, title, ' ', element('span', { class: 'muted num' }));
-  return element('div', { class: 'filters' },
-    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-    element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(filters).map(button)));
+      } } }, title, ' ', element('span.muted.num'));
+  return element('div.filters', element('div.search', icon('search'), search, element('kbd', '/')),
+    element('div.seg', { role: 'group', 'aria-label': 'Show' }, Object.entries(filters).map(button)));
 }
 
 export function showFilters(visible, countOf) {

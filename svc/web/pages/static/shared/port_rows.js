@@ -5,11 +5,11 @@ const PORT_KINDS = ['http', 'https', 'tcp', 'ssh', 'postgres'];
 const PORT_LOGINS = { ssh: 'root', postgres: 'postgres' };
 
 const portPart = (label, control, wide = '') =>
-  element('label', { class: `field ${wide}`.trim() }, element('span', { class: 'vh' }, label), control);
+  element('label', { class: `field ${wide}`.trim() }, element('span.vh', label), control);
 const portInput = attributes =>
   element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const portSelect = (name, value, text) => {
-  const node = element('select', { class: 'input', 'data-part': name },
+  const node = element('select.input', { 'data-part': name },
     Object.entries(text).map(([key, label]) => element('option', { value: key }, label)));
   node.value = value;
   return node;
@@ -60,9 +60,8 @@ export function portRequest({ name, container_port: number, kind, access, user }
 
 // A row with a button that takes it away.
 export function rowWith(label, remove, ...parts) {
-  const node = element('div', { class: 'form-row' }, element('div', { class: 'form-grid' }, ...parts),
-    element('button', { class: 'btn icon quiet', type: 'button', 'aria-label': label,
-      on: { click: () => remove(node) } }, icon('close')),
-    element('p', { class: 'field-error', hidden: true }, icon('warning'), element('span', {})));
+  const node = element('div.form-row', element('div.form-grid', ...parts),
+    element('button.btn.icon.quiet', { type: 'button', 'aria-label': label, on: { click: () => remove(node) } },
+      icon('close')), element('p.field-error', { hidden: true }, icon('warning'), element('span')));
   return node;
 }

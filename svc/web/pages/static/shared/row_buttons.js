@@ -8,7 +8,7 @@ export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet
   return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`,
     'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => {
       if (!isAway) press(event.currentTarget);
-    } } }, picture && icon(picture), element('span', { class: 'clip' }, label));
+    } } }, picture && icon(picture), element('span.clip', label));
 }
 
 /**
@@ -29,9 +29,9 @@ export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet
  */
 export function rowMenu(name, items, { isAway }) {
   const item = (entry, at) => {
-    if (!entry) return element('li', {}, element('hr'));
+    if (!entry) return element('li', element('hr'));
     const { label, line, press, href, danger, why } = entry;
-    if (href) return element('li', {}, element('a', { href, 'data-cmd': line }, label));
+    if (href) return element('li', element('a', { href, 'data-cmd': line }, label));
     const id = why ? `why-${name}-${at}` : null;
     const click = event => {
       if (!isAway && !why) {
@@ -41,12 +41,12 @@ export function rowMenu(name, items, { isAway }) {
         press();
       }
     };
-    return element('li', {},
+    return element('li',
       element('button', { type: 'button', class: danger ? 'danger' : null,
         'aria-disabled': isAway || why ? 'true' : null, 'aria-describedby': id, 'data-cmd': line, on: { click } },
-        label, why && element('span', { class: 'muted tiny push', id }, why)));
+        label, why && element('span.muted.tiny.push', { id }, why)));
   };
-  return element('details', { class: 'menu' },
-    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' },
-      icon('more')), element('ul', {}, items.map(item)));
+  return element('details.menu',
+    element('summary.btn.icon.sm.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
+    element('ul', items.map(item)));
 }

@@ -9,8 +9,7 @@ export const cell = (label, kind, ...content) =>
 // A table whose roles are written out, since folding changes how it is displayed. `heads`: [title, class].
 export function tableOf(label, heads, { kind = 'mid' } = {}) {
   const head = ([title, align]) =>
-    element('th', { role: 'columnheader', scope: 'col', class: align || null },
-      title || element('span', { class: 'vh' }, 'Actions'));
+    element('th', { role: 'columnheader', scope: 'col', class: align || null }, title || element('span.vh', 'Actions'));
   return element('table', { class: `table fold ${kind}`.trim(), role: 'table', 'aria-label': label },
     element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads.map(head))),
     element('tbody', { role: 'rowgroup' }));
@@ -19,11 +18,8 @@ export function tableOf(label, heads, { kind = 'mid' } = {}) {
 // A skeleton of the table, its rows as high as the real ones: `widths` has the widths in each cell.
 export function skeletonOf(label, heads, widths, number = 5) {
   const row = () =>
-    element('tr', { class: 'plain' }, widths.map(cellWidths =>
-      element('td', {}, element('div', { class: 'stack-2' }, skeleton(...cellWidths)))
-    ));
+    element('tr.plain', widths.map(cellWidths => element('td', element('div.stack-2', skeleton(...cellWidths)))));
   const table = tableOf(label, heads);
   find('tbody', table).append(...Array.from({ length: number }, row));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': `Loading ${label.toLowerCase()}` },
-    table);
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': `Loading ${label.toLowerCase()}` }, table);
 }

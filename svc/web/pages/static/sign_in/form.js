@@ -6,16 +6,16 @@ import { quoted, time } from '../frame/format.js';
 
 // `done` is called with the answer of the login.
 export function signInForm({ name = '', done }) {
-  const user = element('input', { class: 'input', id: 'user', name: 'username', autocomplete: 'username',
-    autocapitalize: 'off', spellcheck: 'false', required: true, value: name });
-  const password = element('input', { class: 'input', id: 'pass', name: 'password', type: 'password',
+  const user = element('input.input', { id: 'user', name: 'username', autocomplete: 'username', autocapitalize: 'off',
+    spellcheck: 'false', required: true, value: name });
+  const password = element('input.input', { id: 'pass', name: 'password', type: 'password',
     autocomplete: 'current-password', required: true, 'aria-describedby': 'pass-h' });
-  const button = element('button', { class: 'btn primary' }, 'Sign in');
+  const button = element('button.btn.primary', 'Sign in');
   const answer = element('div', { 'data-answer': true, hidden: true });
-  const form = element('form', { class: 'stack-4', on: { submit } }, answer,
-    element('div', { class: 'field' }, element('label', { for: 'user' }, 'Name'), user),
-    element('div', { class: 'field' }, element('label', { for: 'pass' }, 'Service password'), password,
-      element('span', { class: 'help', id: 'pass-h' }, 'Not the Linux password.')), button);
+  const form = element('form.stack-4', { on: { submit } }, answer,
+    element('div.field', element('label', { for: 'user' }, 'Name'), user),
+    element('div.field', element('label', { for: 'pass' }, 'Service password'), password,
+      element('span.help', { id: 'pass-h' }, 'Not the Linux password.')), button);
 
   async function submit(event) {
     event.preventDefault();
@@ -52,13 +52,13 @@ function noticeOf(error) {
 // The login is closed for a while, the host itself never.
 function tooMany(error) {
   const opens = new Date(Date.now() + error.retryAfter * 1000).toISOString();
-  return element('div', { class: 'notice danger', role: 'alert', tabindex: '-1' }, icon('warning'),
-    element('div', {},
-      element('p', {}, 'Too many tries for this name or from this address. The login opens again at ',
-        time(opens, 'clock'), '.'),
-      element('p', { class: 'muted small' }, 'On the host itself nothing is closed: ',
-        element('code', {}, 'svc ws list'), ' works without a password.'),
-      element('span', { class: 'code' }, [error.code, error.request_id].filter(Boolean).join(', '))));
+  return element('div.notice.danger', { role: 'alert', tabindex: '-1' }, icon('warning'),
+    element('div',
+      element('p', 'Too many tries for this name or from this address. The login opens again at ', time(opens, 'clock'),
+        '.'),
+      element('p.muted.small', 'On the host itself nothing is closed: ', element('code', 'svc ws list'),
+        ' works without a password.'),
+      element('span.code', [error.code, error.request_id].filter(Boolean).join(', '))));
 }
 
 // For whom the form is of no use: how a password is set, and how to tell that this is the host.
@@ -70,10 +70,8 @@ export function signInHelp(form) {
   };
   form.addEventListener('input', update);
   update();
-  return element('details', { class: 'more' },
-    element('summary', { class: 'small' }, 'No service password, or forgotten?'),
-    element('div', { class: 'stack-2' },
-      element('p', { class: 'muted small' }, 'An administrator sets one on the host:'), set,
-      element('p', { class: 'muted small' }, "Is this the host you mean? Compare the certificate's SHA-256 with"),
+  return element('details.more', element('summary.small', 'No service password, or forgotten?'),
+    element('div.stack-2', element('p.muted.small', 'An administrator sets one on the host:'), set,
+      element('p.muted.small', "Is this the host you mean? Compare the certificate's SHA-256 with"),
       command('sudo svc admin tls-fingerprint')));
 }

@@ -28,7 +28,7 @@ const WHY = {
 function why() {
   const text = WHY[new URLSearchParams(location.search).get('why')];
   return text
-    ? [element('div', { class: 'notice inset' }, icon('info'), element('div', {}, element('p', {}, text)))]
+    ? [element('div.notice.inset', icon('info'), element('div', element('p', text)))]
     : [];
 }
 

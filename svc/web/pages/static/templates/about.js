@@ -74,11 +74,11 @@ export const isBarred = (template, image) =>
 export function tagOf(template, image) {
   if (template.status === 'enabled')
     return isBarred(template, image)
-      ? element('span', { class: 'tag danger' }, 'registry not allowed')
+      ? element('span.tag.danger', 'registry not allowed')
       : null;
   if (template.scope === 'global' && template.reviewed_revision !== template.revision)
-    return element('span', { class: 'tag warn' }, 'waits for a review');
-  return element('span', { class: 'tag warn' },
+    return element('span.tag.warn', 'waits for a review');
+  return element('span.tag.warn',
     template.scope === 'private' && needsBuild(template, image) ? 'needs a build' : 'not enabled');
 }
 
@@ -86,14 +86,13 @@ export function tagOf(template, image) {
 export function imageState(image) {
   const status = image?.status ?? 'missing', verb = image?.ref.startsWith('localhost/svc/') ? 'build' : 'pull';
   if (status === 'ready')
-    return element('span', { class: 'state ok' },
-      `in your store${image.size_bytes ? `, ${formatSize(image.size_bytes)}` : ''}`);
+    return element('span.state.ok', `in your store${image.size_bytes ? `, ${formatSize(image.size_bytes)}` : ''}`);
   if (status === 'pulling' || status === 'building' || image?.operation)
-    return element('span', { class: 'state busy' }, under(image));
+    return element('span.state.busy', under(image));
   if (status === 'failed')
-    return element('span', { class: 'state failed', title: image.error ?? '' },
-      element('span', {}, `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
-  return element('span', { class: 'state stopped' }, 'not in your store');
+    return element('span.state.failed', { title: image.error ?? '' },
+      element('span', `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
+  return element('span.state.stopped', 'not in your store');
 }
 
 function under({ status, operation }) {

@@ -12,10 +12,10 @@ const NAMES = { build: 'Build', pull: 'Pull' };
 
 // The panel of one operation at a time: update(operation, {title, cancel}); null is none.
 export function createLog(place) {
-  const head = element('header', {}),
+  const head = element('header'),
     lines = element('pre', { tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off', 'data-log': true });
-  const panel = element('section', { class: 'panel', 'aria-labelledby': 'log-h', hidden: true, 'data-operation': true },
-    head, element('div', { class: 'log capped' }, lines));
+  const panel = element('section.panel', { 'aria-labelledby': 'log-h', hidden: true, 'data-operation': true }, head,
+    element('div.log.capped', lines));
   const state = { id: null, step: '', redraw: () => {}, after: 0, texts: [], isReading: false, timer: null,
     isEnded: false };
   place.append(panel);
@@ -117,9 +117,9 @@ function headOf(operation, { title, cancel, step, save }) {
   const took = ended ? `, took ${duration((Date.parse(ended) - Date.parse(begun)) / 1000)}` : '';
   return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`),
     element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : text),
-    element('span', { class: 'muted small' }, 'begun ', time(begun, 'ago'), took),
-    element('div', { class: 'actions' },
+    element('span.muted.small', 'begun ', time(begun, 'ago'), took),
+    element('div.actions',
       isOpen && pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${id}`, key: 'cancel-log', run: cancel }),
-      element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': `svc operation log ${id}`,
-        'data-key': 'save-log', on: { click: save } }, icon('download'), 'Save the log'))];
+      element('button.btn.sm.quiet', { type: 'button', 'data-cmd': `svc operation log ${id}`, 'data-key': 'save-log',
+        on: { click: save } }, icon('download'), 'Save the log'))];
 }

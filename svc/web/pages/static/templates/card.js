@@ -14,28 +14,25 @@ import {
 } from './about.js';
 import { pressable } from './page.js';
 
-const fact = (title, ...content) => [element('dt', {}, title), ...content];
+const fact = (title, ...content) => [element('dt', title), ...content];
 
 // `context`: reference, image, nameOf (of another template), and what its buttons do: build, enable, clone.
 /** @param {Api.Template} template */
 export function cardOf(template, context) {
   const { reference, image, nameOf } = context;
   const from = originOf(template, nameOf), users = image?.used_by ?? [],
-    revision = element('span', { class: 'muted small num' }, `revision ${template.revision}`);
-  return element('li', { class: 'card', 'data-id': template.id },
-    element('div', { class: 'stack' },
-      element('div', { class: 'row between' },
-        element('a', { class: 'name ref', href: addressOf(reference), 'data-cmd': commandsOf(reference).get,
+    revision = element('span.muted.small.num', `revision ${template.revision}`);
+  return element('li.card', { 'data-id': template.id },
+    element('div.stack',
+      element('div.row.between',
+        element('a.name.ref', { href: addressOf(reference), 'data-cmd': commandsOf(reference).get,
           'data-key': `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
-      template.description && element('span', { class: 'soft small ref' }, template.description)),
-    element('dl', { class: 'facts' }, fact('Size', element('dd', {}, gives(template))),
-      fact('Apps', element('dd', {}, brings(template))),
-      fact('Image', element('dd', { class: 'mono clip', title: from }, from)),
-      fact('State', element('dd', {}, imageState(image))), users.length > 0
-      && fact('Used by',
-        element('dd', { class: 'clip', title: users.join(', ') },
-          element('span', { class: 'mono' }, users.join(', '))))),
-    element('div', { class: 'foot' }, buttonsFor(template, context)));
+      template.description && element('span.soft.small.ref', template.description)),
+    element('dl.facts', fact('Size', element('dd', gives(template))), fact('Apps', element('dd', brings(template))),
+      fact('Image', element('dd.mono.clip', { title: from }, from)), fact('State', element('dd', imageState(image))),
+      users.length > 0
+        && fact('Used by', element('dd.clip', { title: users.join(', ') }, element('span.mono', users.join(', '))))),
+    element('div.foot', buttonsFor(template, context)));
 }
 
 /** @param {Api.Template} template */
@@ -45,30 +42,32 @@ function buttonsFor(template, { reference, image, build, enable, clone }) {
     label: `Clone ${template.name}`, run: () => clone(template) });
   if (isBarred(template, image))
     return [
-      element('a', { class: 'btn sm', href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`,
+      element('a.btn.sm', { href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`,
         'aria-label': `Why ${template.name} cannot be used` }, 'Why'),
       copy,
     ];
   if (template.status === 'enabled')
     return [
-      element('a', { class: 'btn sm', href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use,
+      element('a.btn.sm', { href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use,
         'data-key': `use-${id}`, 'aria-label': `New workspace from ${template.name}` }, 'New workspace'),
       copy,
     ];
   if (!mayChange(template)) return [copy];
-  const edit = element('a', { class: 'btn sm quiet',
+  const edit = element('a.btn.sm.quiet', {
     href: addressOf(reference, template.source.has_dockerfile ? 'dockerfile' : ''),
-    'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get, 'data-key': `edit-${id}`,
-    'aria-label': `Edit ${template.name}` }, 'Edit');
+    'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get,
+    'data-key': `edit-${id}`,
+    'aria-label': `Edit ${template.name}`,
+  }, 'Edit');
   if (template.scope === 'global')
     return [
-      element('a', { class: 'btn sm', href: `/admin/templates/${encodeURIComponent(id)}`, 'data-cmd': commands.get,
+      element('a.btn.sm', { href: `/admin/templates/${encodeURIComponent(id)}`, 'data-cmd': commands.get,
         'data-key': `review-${id}`, 'aria-label': `Review ${template.name}` }, 'Review'),
       copy,
     ];
   if (image?.operation)
     return [
-      element('a', { class: 'btn sm', href: addressOf(reference, 'dockerfile'),
+      element('a.btn.sm', { href: addressOf(reference, 'dockerfile'),
         'data-cmd': `svc operation watch ${image.operation.id}`, 'data-key': `see-${id}`,
         'aria-label': `See the ${image.operation.kind} of ${template.name}` }, `See the ${image.operation.kind}`),
       edit,

@@ -4,8 +4,8 @@ import { element } from '../frame/dom.js';
 const SIGNS = { del: '−', add: '+', same: '' };
 
 const diffRow = (kind, old, fresh, text, { mark = '', id = null } = {}) =>
-  element('tr', { class: kind, 'data-mark': mark || null, id }, element('td', { class: 'ln' }, old),
-    element('td', { class: 'ln' }, fresh), element('td', { class: 'sg' }, SIGNS[kind] ?? ''), element('td', {}, text));
+  element('tr', { class: kind, 'data-mark': mark || null, id }, element('td.ln', old), element('td.ln', fresh),
+    element('td.sg', SIGNS[kind] ?? ''), element('td', text));
 
 const hunkRow = (text, id = null) => diffRow('hunk', '', '', text, { id });
 
@@ -61,9 +61,9 @@ export function diffTable(difference, { marks = new Set(), label = 'Difference' 
     ...difference.fields.flatMap(rowsOfField),
     ...(difference.context ? rowsOfDiff(difference.context, 'build context') : []),
   ];
-  if (rows.length === 0) return element('div', { class: 'body' }, element('p', { class: 'muted' }, 'Nothing differs.'));
-  return element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': label },
-    element('table', { class: 'diff code' }, element('tbody', {}, rows)));
+  if (rows.length === 0) return element('div.body', element('p.muted', 'Nothing differs.'));
+  return element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': label },
+    element('table.diff.code', element('tbody', rows)));
 }
 
 // A whole Dockerfile as a difference to nothing.

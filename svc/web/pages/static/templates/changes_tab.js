@@ -9,27 +9,25 @@ import { countsOf, diffTable } from './changes.js';
 export function changesPanels(known, { compare, pressable }) {
   const { difference, revisions, template } = known;
   if (revisions.length < 2)
-    return [element('p', { class: 'muted' }, 'There is one revision: nothing has changed yet.'),
+    return [element('p.muted', 'There is one revision: nothing has changed yet.'),
       revisionsTable(known, () => {}, pressable)];
   const choice = (key, title, chosen) =>
-    element('label', { class: 'row small' }, title,
-      element('select', { class: 'input auto', 'data-key': key, on: { change: event =>
-        compare({ [key]: Number(event.target.value) }) } }, revisions.map(one =>
-          element('option', { value: one.revision, selected: one.revision === chosen }, `revision ${one.revision}`)
-        )));
+    element('label.row.small', title, element('select.input.auto', { 'data-key': key, on: { change: event =>
+      compare({ [key]: Number(event.target.value) }) } }, revisions.map(one =>
+        element('option', { value: one.revision, selected: one.revision === chosen }, `revision ${one.revision}`)
+      )));
   const marks = new Set(
     difference.after === template.revision
       ? template.findings.filter(finding => finding.line).map(finding => finding.line)
       : []
   );
   return [
-    element('section', { class: 'panel', 'aria-labelledby': 'diff-h' },
-      element('header', {}, element('h2', { id: 'diff-h' }, 'What changed'), choice('from', 'from', difference.before),
+    element('section.panel', { 'aria-labelledby': 'diff-h' },
+      element('header', element('h2', { id: 'diff-h' }, 'What changed'), choice('from', 'from', difference.before),
         choice('to', 'to', difference.after), difference.dockerfile
-        && element('div', { class: 'actions' },
-          element('span', { class: 'muted small num' }, `Dockerfile ${countsOf(difference.dockerfile)}`))),
+        && element('div.actions', element('span.muted.small.num', `Dockerfile ${countsOf(difference.dockerfile)}`))),
       difference.refusal
-        ? element('div', { class: 'body' }, refused(difference.refusal, { what: 'They could not be compared.' }))
+        ? element('div.body', refused(difference.refusal, { what: 'They could not be compared.' }))
         : diffTable(difference, { marks,
           label: `Difference of revisions ${difference.before} and ${difference.after}` })),
     revisionsTable(known, from => compare({ from, to: revisions[0].revision }), pressable),
@@ -41,13 +39,12 @@ function revisionsTable({ revisions, reference }, compare, pressable) {
   const cell = (label, ...content) => element('td', { role: 'cell', 'data-l': label }, ...content);
   const rows = revisions.slice(0, 200).map(one =>
     element('tr', { role: 'row', tabindex: '-1' },
-      cell('Revision', element('b', { class: 'num' }, String(one.revision)), one.is_current ? ' ' : '',
-        one.is_current && element('span', { class: 'tag ok' }, 'current'), one.is_reviewed ? ' ' : '',
-        one.is_reviewed && element('span', { class: 'tag' }, 'last enabled')),
-      cell('Made', time(one.created_at, 'ago')),
-      cell('Image', element('span', { class: 'mono ref tiny' }, one.image_ref)),
+      cell('Revision', element('b.num', String(one.revision)), one.is_current ? ' ' : '',
+        one.is_current && element('span.tag.ok', 'current'), one.is_reviewed ? ' ' : '',
+        one.is_reviewed && element('span.tag', 'last enabled')), cell('Made', time(one.created_at, 'ago')),
+      cell('Image', element('span.mono.ref.tiny', one.image_ref)),
       cell('Used by', one.workspaces ? counted(one.workspaces, 'workspace') : 'none'),
-      element('td', { role: 'cell', class: 'c-act' }, one.is_current
+      element('td.c-act', { role: 'cell' }, one.is_current
         ? ''
         : pressable('Compare', { kind: 'sm quiet', cmd: commandsOf(reference).diff(one.revision, revisions[0].revision),
           key: `compare-${one.revision}`, label: `Compare revision ${one.revision} with the current one`, run: () =>
@@ -56,11 +53,11 @@ function revisionsTable({ revisions, reference }, compare, pressable) {
   const head = ['Revision', 'Made', 'Image', 'Used by'].map(title =>
     element('th', { role: 'columnheader', scope: 'col' }, title)
   );
-  return element('section', { class: 'panel', 'aria-labelledby': 'revisions-h' },
-    element('header', {}, element('h2', { id: 'revisions-h' }, 'Revisions')),
-    element('table', { class: 'table fold', role: 'table', 'aria-labelledby': 'revisions-h' },
+  return element('section.panel', { 'aria-labelledby': 'revisions-h' },
+    element('header', element('h2', { id: 'revisions-h' }, 'Revisions')),
+    element('table.table.fold', { role: 'table', 'aria-labelledby': 'revisions-h' },
       element('thead', { role: 'rowgroup' },
         element('tr', { role: 'row' }, head,
-          element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Compare')))),
+          element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Compare')))),
       element('tbody', { role: 'rowgroup' }, rows)));
 }

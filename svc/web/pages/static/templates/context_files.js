@@ -10,17 +10,17 @@ const VISIBLE_MAX = 200;
 // `page` has what the page's own module exports.
 export function createFiles(place, { action, pressable, put, actOf }) {
   const state = { template: null, reference: '', files: [], isReadOnly: true, chosen: null };
-  const path = element('input', { class: 'input mono', 'aria-label': 'Its path among the files', autocomplete: 'off',
+  const path = element('input.input.mono', { 'aria-label': 'Its path among the files', autocomplete: 'off',
     spellcheck: 'false', maxlength: '255', 'data-key': 'context-path' });
-  const chooser = element('input', { class: 'vh', type: 'file', 'aria-label': 'File', 'data-key': 'context-file',
+  const chooser = element('input.vh', { type: 'file', 'aria-label': 'File', 'data-key': 'context-file',
     tabindex: '-1' });
   const line = rest => `svc template context ${quoted(state.reference)} ${rest}`;
   const pathOf = name =>
     `/api/templates/${encodeURIComponent(state.template.id)}/context/file?path=${encodeURIComponent(name)}`;
-  const body = element('div', {}),
-    panel = element('section', { class: 'panel', 'aria-labelledby': 'context-h', 'data-context': true },
-      element('header', {}, element('h2', { id: 'context-h' }, 'Files that it is built with'),
-        element('span', { class: 'count' }), element('div', { class: 'actions' })), chooser, body);
+  const body = element('div'),
+    panel = element('section.panel', { 'aria-labelledby': 'context-h', 'data-context': true },
+      element('header', element('h2', { id: 'context-h' }, 'Files that it is built with'), element('span.count'),
+        element('div.actions')), chooser, body);
   place.append(panel);
 
   chooser.addEventListener('change', () => {
@@ -63,20 +63,19 @@ export function createFiles(place, { action, pressable, put, actOf }) {
         run: () => chooser.click() }));
     const has = files.some(one => one.path === path.value);
     const form = chosen
-      && element('div', { class: 'body row', 'data-chosen': true },
-        element('span', { class: 'small' }, `${bytes(chosen.size)} as`), element('span', { 'data-path': true }),
+      && element('div.body.row', { 'data-chosen': true }, element('span.small', `${bytes(chosen.size)} as`),
+        element('span', { 'data-path': true }),
         pressable(has ? 'Replace it' : 'Add it', { kind: 'sm',
           cmd: line(`--set ${quoted(path.value || 'PATH')} --file ${quoted(chosen.name)}`), key: 'context-put',
           run: send }),
-        element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'context-forget',
-          on: { click: forget } }, 'Cancel'));
+        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'context-forget', on: { click: forget } },
+          'Cancel'));
     const hadFocus = document.activeElement === path;
     path.remove();
     put(body, form, files.length
       ? list()
       : !isReadOnly
-        && element('div', { class: 'body' },
-          element('p', { class: 'muted small' }, 'None: what COPY and ADD name would not be found.')));
+        && element('div.body', element('p.muted.small', 'None: what COPY and ADD name would not be found.')));
     find('[data-path]', body)?.append(path);
     if (hadFocus) path.focus();
   }
@@ -84,21 +83,21 @@ export function createFiles(place, { action, pressable, put, actOf }) {
   function list() {
     const row = ({ path: name, size, executable }) =>
       element('tr', { role: 'row' },
-        element('td', { role: 'cell' }, element('span', { class: 'mono ref' }, name),
-          executable && [' ', element('span', { class: 'tag' }, 'executable')]),
-        element('td', { role: 'cell', class: 'r', 'data-l': 'Size' }, bytes(size)),
-        element('td', { role: 'cell', class: 'c-act' }, !state.isReadOnly
+        element('td', { role: 'cell' }, element('span.mono.ref', name),
+          executable && [' ', element('span.tag', 'executable')]),
+        element('td.r', { role: 'cell', 'data-l': 'Size' }, bytes(size)),
+        element('td.c-act', { role: 'cell' }, !state.isReadOnly
           && pressable('Remove', { kind: 'sm quiet', cmd: line(`--remove ${quoted(name)}`), key: `remove-${name}`,
             label: `Remove ${name}`, run: button => remove(button, name) })));
     const heads = [element('th', { role: 'columnheader', scope: 'col' }, 'Path'),
-      element('th', { role: 'columnheader', scope: 'col', class: 'r' }, 'Size'),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))];
+      element('th.r', { role: 'columnheader', scope: 'col' }, 'Size'),
+      element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions'))];
     return [
-      element('table', { class: 'table fold dense mid', role: 'table', 'aria-labelledby': 'context-h' },
+      element('table.table.fold.dense.mid', { role: 'table', 'aria-labelledby': 'context-h' },
         element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads)),
         element('tbody', { role: 'rowgroup' }, state.files.slice(0, VISIBLE_MAX).map(row))),
       state.files.length > VISIBLE_MAX
-      && element('p', { class: 'body muted small' },
+      && element('p.body.muted.small',
         `and ${state.files.length - VISIBLE_MAX} more: svc template context has them all`),
     ];
   }

@@ -23,7 +23,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
   const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)),
     env: envFields(template), ports: portsFields(template), rest: restField(template) };
   const place = element('div', { hidden: true }), other = element('div', { hidden: true, 'data-conflict': true });
-  const go = element('button', { class: 'btn primary', type: 'submit', 'data-key': 'save-fields' }, 'Save');
+  const go = element('button.btn.primary', { type: 'submit', 'data-key': 'save-fields' }, 'Save');
   const commands = commandsOf(reference);
 
   function patchOf() {
@@ -74,38 +74,33 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     state.tag = now.tag;
     const both = Object.keys(patch).filter(key => !same(baseOf(now.template, key), baseOf(template, key)));
     const value = data =>
-      element('pre', { class: 'code conflict', tabindex: '0' },
-        typeof data === 'string' ? data : JSON.stringify(data, null, 1));
+      element('pre.code.conflict', { tabindex: '0' }, typeof data === 'string' ? data : JSON.stringify(data, null, 1));
     other.hidden = false;
     other.replaceChildren(
-      element('div', { class: 'notice warn', role: 'alert', tabindex: '-1' }, icon('warning'),
-        element('div', {},
-          element('p', {}, element('b', {}, `Revision ${now.template.revision} was saved elsewhere meanwhile. `),
-            both.length
-              ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.'
-              : 'It has other fields than yours: save again to have both.'),
+      element('div.notice.warn', { role: 'alert', tabindex: '-1' }, icon('warning'),
+        element('div',
+          element('p', element('b', `Revision ${now.template.revision} was saved elsewhere meanwhile. `), both.length
+            ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.'
+            : 'It has other fields than yours: save again to have both.'),
           ...both.map(key =>
-            element('div', { class: 'cols half' },
-              element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, saved elsewhere`),
-                value(baseOf(now.template, key))),
-              element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, yours`), value(patch[key])))
+            element('div.cols.half',
+              element('div.stack', element('b.small', `${key}, saved elsewhere`), value(baseOf(now.template, key))),
+              element('div.stack', element('b.small', `${key}, yours`), value(patch[key])))
           )))
     );
     find('.notice', other).focus();
   }
 
-  const form = element('form', { class: 'panel', 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true,
+  const form = element('form.panel', { 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true,
     on: { submit: event => {
       event.preventDefault();
       send();
-    }, input: follow, change: follow } },
-    element('header', {}, element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
-    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node),
-      parts.env.node, parts.ports.node, parts.rest.node, place),
-    element('footer', {},
-      element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } },
-        'Cancel'), go,
-      element('span', { class: 'muted small' },
+    }, input: follow, change: follow } }, element('header', element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
+    element('div.body.stack-4', other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node,
+      parts.ports.node, parts.rest.node, place),
+    element('footer',
+      element('button.btn', { type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
+      element('span.muted.small',
         `Saves revision ${
           template.revision + 1
         }. Existing workspaces stay on theirs. A new image must be enabled again.`)));
@@ -138,20 +133,19 @@ const wholePort = ({ name, container_port: number = null, access = 'owner', kind
 /** @param {Api.Template} template */
 function plainFields(template) {
   const isImage = template.source.type === 'registry';
-  const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false',
+  const name = element('input.input.mono', { value: template.name, autocomplete: 'off', spellcheck: 'false',
     maxlength: '63' });
-  const text = element('input', { class: 'input', value: template.description, autocomplete: 'off',
-    maxlength: '1024' });
-  const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off',
+  const text = element('input.input', { value: template.description, autocomplete: 'off', maxlength: '1024' });
+  const image = element('input.input.mono', { value: template.source.image_ref, autocomplete: 'off',
     spellcheck: 'false' });
-  const action = element('select', { class: 'input' },
+  const action = element('select.input',
     [['none', 'Nothing'], ['notify', 'Only note it in the activity'], ['stop', 'Stop the workspace']].map((
       [value, title],
     ) => element('option', { value, selected: value === template.idle.action }, title)));
-  const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080',
+  const minutes = element('input.input', { type: 'number', min: '10', max: '10080',
     value: template.idle.after_minutes ?? '' });
-  const network = element('input', { class: 'input mono', value: template.network ?? '', autocomplete: 'off',
-    spellcheck: 'false', maxlength: '63' });
+  const network = element('input.input.mono', { value: template.network ?? '', autocomplete: 'off', spellcheck: 'false',
+    maxlength: '63' });
   const idle = () => (action.value === 'none'
     ? { ...template.idle, action: 'none',
       after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null }
@@ -159,7 +153,7 @@ function plainFields(template) {
   return {
     value: () => ({ name: name.value.trim(), description: text.value, network: network.value.trim() || null,
       idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
-    node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }),
+    node: element('div.form-grid', field('Name', 'name', name, { wide: 'w2' }),
       field('What it is for', 'description', text, { wide: 'w2', optional: true }),
       isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }),
       field('When idle', 'idle.action', action, { wide: 'w2' }),
@@ -173,11 +167,11 @@ function plainFields(template) {
 function numberFields(template, part) {
   const base = template[part], isDefault = part === 'defaults';
   const inputs = NUMBERS.map(([key, title, unit]) => ({ key, unit, title,
-    input: element('input', { class: 'input num', type: 'number', min: '0', step: 'any',
+    input: element('input.input.num', { type: 'number', min: '0', step: 'any',
       value: base[key] === undefined || base[key] === null ? '' : base[key] / unit }) })
   );
   const mode = isDefault
-    ? element('select', { class: 'input' },
+    ? element('select.input',
       [['', 'as the workspace asks'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) =>
         element('option', { value, selected: value === (base.gpu_mode ?? '') }, title)
       ))
@@ -195,34 +189,33 @@ function numberFields(template, part) {
     return { [part]: next };
   };
   return { value,
-    node: element('div', { class: 'section', role: 'group', 'aria-labelledby': `${part}-h` },
+    node: element('div.section', { role: 'group', 'aria-labelledby': `${part}-h` },
       element('h3', { id: `${part}-h` },
         isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
-      element('div', { class: 'form-grid' },
-        inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)),
+      element('div.form-grid', inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)),
         mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
 }
 
 /** @param {Api.Template} template */
 function envFields(template) {
-  const list = element('div', { class: 'stack-2' });
+  const list = element('div.stack-2');
   const rowOf = one => {
-    const row = element('div', { class: 'variable', 'data-variable': true },
-      element('input', { class: 'input mono', 'aria-label': 'Name of the variable', value: one.name,
-        spellcheck: 'false', autocomplete: 'off' }),
-      element('input', { class: 'input mono', 'aria-label': 'Its value', value: one.value ?? '',
+    const row = element('div.variable', { 'data-variable': true },
+      element('input.input.mono', { 'aria-label': 'Name of the variable', value: one.name, spellcheck: 'false',
+        autocomplete: 'off' }),
+      element('input.input.mono', { 'aria-label': 'Its value', value: one.value ?? '',
         placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false',
         autocomplete: 'off' }),
-      element('label', { class: 'check' }, element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
-      element('button', { class: 'btn icon sm quiet', type: 'button',
-        'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => {
+      element('label.check', element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
+      element('button.btn.icon.sm.quiet', { type: 'button', 'aria-label': `Remove ${one.name || 'the variable'}`,
+        on: { click: () => {
           row.remove();
           add.focus();
           list.dispatchEvent(new Event('input', { bubbles: true }));
         } } }, icon('close')));
     return row;
   };
-  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-variable', on: { click: () => {
+  const add = element('button.btn.sm', { type: 'button', 'data-key': 'add-variable', on: { click: () => {
     const row = rowOf({ name: '', value: '', secret: false });
     list.append(row);
     find('input', row).focus();
@@ -236,16 +229,15 @@ function envFields(template) {
         : { name: name.value.trim(), value: text.value, secret: false };
     }).filter(one => one.name);
   return { value,
-    node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env',
+    node: element('div.section.field', { role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env',
       id: 'env-fields', tabindex: '-1' }, element('h3', { id: 'env-h' }, 'Variables'), list,
-      element('div', { class: 'row' }, add,
-        element('span', { class: 'help' },
-          'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
+      element('div.row', add,
+        element('span.help', 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
 }
 
 /** @param {Api.Template} template */
 function portsFields(template) {
-  const list = element('div', { class: 'stack-2' });
+  const list = element('div.stack-2');
   const remove = row => {
     row.remove();
     add.focus();
@@ -253,7 +245,7 @@ function portsFields(template) {
   };
   const rowOf = port =>
     rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
-  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-port', on: { click: () => {
+  const add = element('button.btn.sm', { type: 'button', 'data-key': 'add-port', on: { click: () => {
     const row = rowOf({});
     list.append(row);
     find('input', row).focus();
@@ -262,16 +254,16 @@ function portsFields(template) {
   const value = () =>
     findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest);
   return { value,
-    node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports',
+    node: element('div.section.field', { role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports',
       id: 'ports-fields', tabindex: '-1' }, element('h3', { id: 'ports-h' }, 'Ports'), list,
-      element('div', { class: 'row' }, add,
-        element('span', { class: 'help' },
+      element('div.row', add,
+        element('span.help',
           'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
 }
 
 /** @param {Api.Template} template */
 function restField(template) {
-  const control = element('textarea', { class: 'input mono', rows: '12', spellcheck: 'false', wrap: 'off' });
+  const control = element('textarea.input.mono', { rows: '12', spellcheck: 'false', wrap: 'off' });
   control.value = JSON.stringify(Object.fromEntries(REST.map(key => [key, template[key]])), null, 2);
   const value = () => {
     const found = JSON.parse(control.value);

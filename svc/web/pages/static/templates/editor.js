@@ -35,14 +35,14 @@ export function changedLines(before, after) {
 // are shown in `filesPlace`; `page` has what the page's own module exports, and actOf of the deeds.
 export function createEditor(place, { build, clone, changed, filesPlace, page }) {
   const { announce, answer, pressable, put, actOf } = page;
-  const nums = element('div', { class: 'nums', 'aria-hidden': 'true' });
+  const nums = element('div.nums', { 'aria-hidden': 'true' });
   const text = element('textarea', { 'aria-label': 'Dockerfile', spellcheck: 'false', autocomplete: 'off',
     autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', 'data-key': 'dockerfile' });
-  const head = element('header', {}), other = element('div', { hidden: true, 'data-conflict': true }),
-    note = element('span', { class: 'muted small', id: 'dockerfile-note' });
+  const head = element('header'), other = element('div', { hidden: true, 'data-conflict': true }),
+    note = element('span.muted.small', { id: 'dockerfile-note' });
   place.append(
-    element('section', { class: 'panel', 'aria-labelledby': 'dockerfile-h' }, head, other,
-      element('div', { class: 'editor code' }, nums, text), element('footer', {}, note))
+    element('section.panel', { 'aria-labelledby': 'dockerfile-h' }, head, other, element('div.editor.code', nums, text),
+      element('footer', note))
   );
   const files = createFiles(filesPlace, page);
   // base: the text as it was read or saved; tag: its version; theirs: {text, title} beside it, isPending until
@@ -193,18 +193,17 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
       lines = isDirty() ? changedLines(state.base, text.value) : 0;
     const title = element('h2', { id: 'dockerfile-h' }, 'Dockerfile');
     if (state.isReadOnly)
-      return [title, element('span', { class: 'tag' }, 'read-only'),
-        element('div', { class: 'actions' },
+      return [title, element('span.tag', 'read-only'),
+        element('div.actions',
           pressable('Clone it to change it', { kind: 'sm', cmd: commands.clone(`my-${state.template.name}`),
             key: 'clone-text', run: clone }))];
     const saving = commands.save(revision), isFirst = state.next === 'build';
     return [title,
-      element('span', { class: 'tag line-tag', role: 'status' },
-        isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'),
-      element('div', { class: 'actions' }, isDirty()
-        && element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'undo',
-          'data-cmd': commands.dockerfile, on: { click: undo } }, 'Undo all'), isDirty()
-        && pressable(['Save', element('kbd', {}, 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save,
+      element('span.tag.line-tag', { role: 'status' },
+        isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'), element('div.actions', isDirty()
+        && element('button.btn.sm.quiet', { type: 'button', 'data-key': 'undo', 'data-cmd': commands.dockerfile,
+          on: { click: undo } }, 'Undo all'), isDirty()
+        && pressable(['Save', element('kbd', 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save,
           why: state.isPending ? 'Another text was saved: see below.' : '' }), isDirty()
         ? !state.isPending
           && pressable('Save and build', { kind: 'sm primary', cmd: `${saving} && ${commands.build}`, key: 'save-build',
@@ -214,20 +213,20 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
 
   function theirs() {
     const isMine = state.theirs.title === 'What you had typed';
-    return element('div', { class: 'notice warn inset', role: isMine ? null : 'alert' }, icon('warning'),
-      element('div', {}, element('p', {}, element('b', {}, state.theirs.title, '. '), isMine
+    return element('div.notice.warn.inset', { role: isMine ? null : 'alert' }, icon('warning'),
+      element('div', element('p', element('b', state.theirs.title, '. '), isMine
         ? 'It is kept here until you leave the page.'
         : 'Your text is below, and not saved. If you save it over this one, this one stays a revision.'),
-        element('pre', { class: 'code conflict', tabindex: '0', role: 'region', 'aria-label': state.theirs.title },
-          state.theirs.text), element('div', { class: 'row' }, state.isPending
+        element('pre.code.conflict', { tabindex: '0', role: 'region', 'aria-label': state.theirs.title },
+          state.theirs.text), element('div.row', state.isPending
           && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(0), key: 'save-over',
             run: () => {
               finish();
               save();
             } }),
-          element('button', { class: 'btn sm', type: 'button', 'data-key': 'exchange', on: { click: exchange } },
+          element('button.btn.sm', { type: 'button', 'data-key': 'exchange', on: { click: exchange } },
             isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
-          element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'close-conflict', on: { click: () => {
+          element('button.btn.sm.quiet', { type: 'button', 'data-key': 'close-conflict', on: { click: () => {
             finish();
             state.theirs = null;
             show();

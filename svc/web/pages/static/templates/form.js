@@ -12,8 +12,8 @@ export function field(title, name, control, { help = '', optional = false, wide 
   const helpId = `${control.id}-help`;
   if (help) setAttribute(control, 'aria-describedby', helpId);
   return element('div', { class: `field ${wide}`.trim() },
-    element('label', { for: control.id }, title, optional && element('span', { class: 'opt' }, ' optional')), control,
-    help && element('span', { class: 'help', id: helpId }, help));
+    element('label', { for: control.id }, title, optional && element('span.opt', ' optional')), control,
+    help && element('span.help', { id: helpId }, help));
 }
 
 export function clearErrors(form) {
@@ -41,7 +41,7 @@ export function showErrors(form, place, error, what) {
     setAttribute(control, 'aria-describedby', id);
     const rest = name.slice(control.dataset.field.length + 1);
     control.closest('.field').append(
-      element('span', { class: 'field-error', id }, rest ? `${rest}: ${message}` : message)
+      element('span.field-error', { id }, rest ? `${rest}: ${message}` : message)
     );
   }
   if (!isAll) {

@@ -45,19 +45,19 @@ function show() {
   }
   if (!find('[data-list]', screen))
     screen.replaceChildren(filters(), ...GROUPS.map(groupOf),
-      element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template matches.'));
+      element('p.muted', { 'data-none': true, hidden: true }, 'No template matches.'));
   showCards();
 }
 
 function emptyGallery() {
-  return element('section', { class: 'empty dash' }, element('h2', {}, 'No template yet'),
-    element('p', {}, 'A template names an image, or has a Dockerfile, and sets what a workspace made from it gets. '
+  return element('section.empty.dash', element('h2', 'No template yet'),
+    element('p', 'A template names an image, or has a Dockerfile, and sets what a workspace made from it gets. '
       + 'Administrators enable those for everybody; make or import one of your own.'),
     command('svc template create --dockerfile Dockerfile --name NAME'));
 }
 
 function filters() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name, description, image',
+  const search = element('input.input', { type: 'search', placeholder: 'Name, description, image',
     'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: view.text,
     on: { input: event => {
       view.text = event.target.value;
@@ -68,16 +68,14 @@ function filters() {
       on: { click: () => {
         view.filter = name;
         showCards();
-      } } }, title, ' ', element('span', { class: 'muted num' }));
-  return element('div', { class: 'filters' },
-    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-    element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
+      } } }, title, ' ', element('span.muted.num'));
+  return element('div.filters', element('div.search', icon('search'), search, element('kbd', '/')),
+    element('div.seg', { role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
 }
 
 const groupOf = ([scope, title]) =>
-  element('section', { class: 'stack-2', 'aria-labelledby': `group-${scope}`, 'data-list': scope },
-    element('h2', { id: `group-${scope}` }, title), element('ul', { class: 'cards' }),
-    element('div', { 'data-rest': true }));
+  element('section.stack-2', { 'aria-labelledby': `group-${scope}`, 'data-list': scope },
+    element('h2', { id: `group-${scope}` }, title), element('ul.cards'), element('div', { 'data-rest': true }));
 
 function showCards() {
   let number = 0;
@@ -90,7 +88,7 @@ function showCards() {
     putIn(find('.cards', group), ...found.slice(0, view.most[scope]).map(card));
     const rest = found.length - view.most[scope];
     putIn(find('[data-rest]', group),
-      rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => {
+      rest > 0 && element('button.btn', { type: 'button', 'data-key': 'rest', on: { click: () => {
         view.most[scope] += 2 * AT_ONCE;
         showCards();
       } } }, `Show more of ${found.length}`));
@@ -128,14 +126,11 @@ function showCounts() {
 
 function loading() {
   const skeletonNow = () =>
-    element('li', { class: 'card' }, element('div', { class: 'stack-2' }, skeleton('2')),
-      element('div', { class: 'stack-2' }, skeleton('4', '3', '4', '2')),
-      element('div', { class: 'foot' }, skeleton('3')));
-  return element('div', { class: 'stack-4' },
-    element('div', { class: 'filters' }, element('div', { class: 'search' }, element('span', { class: 'skel box' }))),
-    element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading templates' },
-      element('div', {}, skeleton('2')),
-      element('ul', { class: 'cards' }, skeletonNow(), skeletonNow(), skeletonNow(), skeletonNow())));
+    element('li.card', element('div.stack-2', skeleton('2')), element('div.stack-2', skeleton('4', '3', '4', '2')),
+      element('div.foot', skeleton('3')));
+  return element('div.stack-4', element('div.filters', element('div.search', element('span.skel.box'))),
+    element('section.stack-2', { 'aria-busy': 'true', 'aria-label': 'Loading templates' },
+      element('div', skeleton('2')), element('ul.cards', skeletonNow(), skeletonNow(), skeletonNow(), skeletonNow())));
 }
 
 find('[data-actions]').replaceChildren(

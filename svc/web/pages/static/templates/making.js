@@ -14,46 +14,43 @@ export function askForBundle({ isGlobal = false, done }) {
     isGlobal
       ? `sudo svc admin template import ${quoted(name)} --global`
       : `svc template import ${quoted(name)} --build-later`;
-  const input = element('input', { class: 'vh', type: 'file', accept: '.tar', 'aria-label': 'Bundle',
-    'data-field': 'bundle' });
-  const visible = command(line('FILE')), place = element('div', { hidden: true }), name = element('span', {});
-  const go = element('button', { class: 'btn primary', type: 'submit', 'aria-disabled': 'true',
-    'data-cmd': line('FILE') }, 'Import');
+  const input = element('input.vh', { type: 'file', accept: '.tar', 'aria-label': 'Bundle', 'data-field': 'bundle' });
+  const visible = command(line('FILE')), place = element('div', { hidden: true }), name = element('span');
+  const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': 'true', 'data-cmd': line('FILE') },
+    'Import');
   let file = null;
   const choose = chosen => {
     file = chosen ?? file;
     if (!file) return;
     const isLarge = file.size > BUNDLE_MAX;
-    name.replaceChildren(element('b', { class: 'mono ref' }, file.name),
-      isLarge ? ' is over 64 MiB: no bundle is.' : '');
+    name.replaceChildren(element('b.mono.ref', file.name), isLarge ? ' is over 64 MiB: no bundle is.' : '');
     setAttribute(go, 'aria-disabled', isLarge ? 'true' : null);
     setAttribute(go, 'data-cmd', line(file.name));
     find('code', visible).textContent = line(file.name);
   };
-  name.append(element('b', {}, 'Choose a bundle'), ' or drop it here');
-  const drop = element('label', { class: 'drop', on: {
+  name.append(element('b', 'Choose a bundle'), ' or drop it here');
+  const drop = element('label.drop', { on: {
     dragover: event => event.preventDefault(),
     drop: event => {
       event.preventDefault();
       choose(event.dataTransfer.files[0]);
     },
-  } }, icon('upload'), name, element('span', { class: 'tiny' }, '.tar, at most 64 MiB'), input);
+  } }, icon('upload'), name, element('span.tiny', '.tar, at most 64 MiB'), input);
   input.addEventListener('change', () => choose(input.files[0]));
   const dialog = element('dialog', { 'aria-labelledby': 'import-h', 'data-import': true },
     element('form', { method: 'dialog', on: { submit: event => {
       event.preventDefault();
       send();
     } } }, element('h2', { id: 'import-h' }, isGlobal ? 'Import for everybody' : 'Import a bundle'),
-      element('p', { class: 'soft' }, isGlobal
+      element('p.soft', isGlobal
         ? 'The template is disabled and waits here. One with a Dockerfile is built in your store before you '
           + 'can enable it.'
-        : ['A .tar that ', element('code', {}, 'svc template export'),
+        : ['A .tar that ', element('code', 'svc template export'),
           ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
-      element('div', { class: 'field' }, drop), place, visible, isGlobal
-      && element('p', { class: 'muted small' },
-        'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
-      element('div', { class: 'ends' },
-        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+      element('div.field', drop), place, visible, isGlobal
+      && element('p.muted.small', 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
+      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
+        go)));
   const send = () =>
     file && go.getAttribute('aria-disabled') !== 'true'
     && sendIn(dialog, go, place, `${file.name} was not imported.`, async () => {
@@ -69,13 +66,13 @@ export function askForBundle({ isGlobal = false, done }) {
 
 // A new template: name, what it is for, and an image or a Dockerfile. All else is edited on its own page.
 export function askForTemplate() {
-  const name = element('input', { class: 'input mono', required: true, autocomplete: 'off', spellcheck: 'false',
-    maxlength: '63', name: 'name' });
-  const texts = element('input', { class: 'input', autocomplete: 'off', maxlength: '1024', name: 'description' });
-  const image = element('input', { class: 'input mono', autocomplete: 'off', spellcheck: 'false', name: 'image_ref',
+  const name = element('input.input.mono', { required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63',
+    name: 'name' });
+  const texts = element('input.input', { autocomplete: 'off', maxlength: '1024', name: 'description' });
+  const image = element('input.input.mono', { autocomplete: 'off', spellcheck: 'false', name: 'image_ref',
     placeholder: 'registry.example/team/image:1' });
-  const text = element('textarea', { class: 'input mono', rows: '8', spellcheck: 'false', wrap: 'off',
-    name: 'dockerfile', placeholder: 'FROM registry.example/team/image:1' });
+  const text = element('textarea.input.mono', { rows: '8', spellcheck: 'false', wrap: 'off', name: 'dockerfile',
+    placeholder: 'FROM registry.example/team/image:1' });
   const place = element('div', { hidden: true }), visible = command('');
   const imageField = field('Image', 'source.image_ref', image, {
     help: 'Each user pulls it once, from a registry that is allowed here.',
@@ -85,10 +82,10 @@ export function askForTemplate() {
       + 'svc template create --context.',
   });
   const kind = (value, title) =>
-    element('label', {},
+    element('label',
       element('input', { type: 'radio', name: 'type', value, checked: value === 'registry', on: { change: () =>
         follow() } }), title);
-  const go = element('button', { class: 'btn primary', type: 'submit' }, 'Create');
+  const go = element('button.btn.primary', { type: 'submit' }, 'Create');
   const isText = () => find('[name=type]:checked', dialog)?.value === 'dockerfile';
   const body = () => ({ name: name.value.trim(), ...texts.value.trim() && { description: texts.value.trim() },
     source: isText()
@@ -124,10 +121,10 @@ export function askForTemplate() {
     }, input: () => follow() } }, element('h2', { id: 'new-h' }, 'New template'),
       field('Name', 'name', name, { help: 'Lower-case letters, digits and -.' }),
       field('What it is for', 'description', texts, { optional: true }),
-      element('div', { class: 'seg', role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
+      element('div.seg', { role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
         kind('dockerfile', 'A Dockerfile')), imageField, textField, place, visible,
-      element('div', { class: 'ends' },
-        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
+        go)));
   const send = () =>
     sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
       const created = await call('POST', '/api/templates', { body: body() });
@@ -141,12 +138,10 @@ export function askForTemplate() {
 /** @param {Api.Template} template */
 export function askForClone(template, reference) {
   const commands = commandsOf(reference),
-    name = element('input', { class: 'input mono', id: 'clone-name', name: 'name',
-      value: `my-${template.name}`.slice(0, 63), required: true, autocomplete: 'off', spellcheck: 'false',
-      maxlength: '63' });
-  const code = element('code', {}, commands.clone(name.value)), place = element('div', { hidden: true });
-  const go = element('button', { class: 'btn primary', type: 'submit', 'data-cmd': commands.clone(name.value) },
-    'Clone');
+    name = element('input.input.mono', { id: 'clone-name', name: 'name', value: `my-${template.name}`.slice(0, 63),
+      required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const code = element('code', commands.clone(name.value)), place = element('div', { hidden: true });
+  const go = element('button.btn.primary', { type: 'submit', 'data-cmd': commands.clone(name.value) }, 'Clone');
   name.addEventListener('input', () => {
     code.textContent = commands.clone(name.value || 'NAME');
     setAttribute(go, 'data-cmd', code.textContent);
@@ -155,16 +150,14 @@ export function askForClone(template, reference) {
     element('form', { method: 'dialog', on: { submit: event => {
       event.preventDefault();
       send();
-    } } }, element('h2', { id: 'clone-h' }, `Clone ${template.name}`),
-      element('p', { class: 'soft' }, template.source.has_dockerfile
-        ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
-          + 'before it is enabled.'
-        : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
-          + 'templates only.'),
-      element('div', { class: 'field' }, element('label', { for: 'clone-name' }, 'Name'), name), place,
-      element('div', { class: 'cmd' }, code),
-      element('div', { class: 'ends' },
-        element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), go)));
+    } } }, element('h2', { id: 'clone-h' }, `Clone ${template.name}`), element('p.soft', template.source.has_dockerfile
+      ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
+        + 'before it is enabled.'
+      : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
+        + 'templates only.'), element('div.field', element('label', { for: 'clone-name' }, 'Name'), name), place,
+      element('div.cmd', code),
+      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
+        go)));
   const send = () =>
     sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
       const created = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {

@@ -5,10 +5,9 @@ import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './
 import { pressable } from './page.js';
 
 const lineOf = command => command.map(quoted).join(' ');
-const mono = text => element('span', { class: 'mono ref' }, text);
-const row = (title, ...content) => [element('dt', {}, title), element('dd', {}, ...content)];
-const listed = (items, show) =>
-  element('ul', { class: 'stack' }, items.map(item => element('li', {}, ...[show(item)].flat())));
+const mono = text => element('span.mono.ref', text);
+const row = (title, ...content) => [element('dt', title), element('dd', ...content)];
+const listed = (items, show) => element('ul.stack', items.map(item => element('li', ...[show(item)].flat())));
 
 export function overviewPanel({ template, image, reference, session, origin }, { edit, clone }) {
   const commands = commandsOf(reference);
@@ -17,16 +16,16 @@ export function overviewPanel({ template, image, reference, session, origin }, {
       run: edit })
     : pressable('Clone it to change it', { kind: 'sm', cmd: commands.clone(`my-${template.name}`), key: 'clone-first',
       run: clone });
-  return element('section', { class: 'panel', 'aria-labelledby': 'about-h' },
-    element('header', {}, element('h2', { id: 'about-h' }, 'What it is'), element('div', { class: 'actions' }, button)),
-    element('div', { class: 'body' },
-      element('dl', { class: 'facts' }, template.description && row('For', template.description),
+  return element('section.panel', { 'aria-labelledby': 'about-h' },
+    element('header', element('h2', { id: 'about-h' }, 'What it is'), element('div.actions', button)),
+    element('div.body',
+      element('dl.facts', template.description && row('For', template.description),
         row('Whose', template.scope === 'global' ? "everybody's" : 'yours alone',
           template.managed ? ', managed by the host' : ''), template.cloned_from
         && row('Cloned from',
-          element('a', { class: 'mono', href: addressOf(template.cloned_from),
-            'data-cmd': commandsOf(template.cloned_from).get }, origin ?? template.cloned_from)),
-        ...sourceRows(template), row('Image', imageState(image)), ...fieldRows(template),
+          element('a.mono', { href: addressOf(template.cloned_from), 'data-cmd': commandsOf(template.cloned_from).get },
+            origin ?? template.cloned_from)), ...sourceRows(template), row('Image', imageState(image)),
+        ...fieldRows(template),
         row('Made', time(template.created_at, 'ago'), '; changed ', time(template.updated_at, 'ago')))));
 }
 
@@ -109,20 +108,19 @@ function idleText({ action, after_minutes: minutes }) {
 
 export function usersPanel({ image, revisions }) {
   const used = revisions.filter(revision => revision.workspaces > 0), names = image?.used_by ?? [];
-  if (used.length === 0) return element('p', { class: 'muted small' }, 'No workspace was made from it yet.');
-  return element('section', { class: 'panel', 'aria-labelledby': 'users-h' },
-    element('header', {}, element('h2', { id: 'users-h' }, 'Who uses it')),
-    element('div', { class: 'body stack-2' },
-      element('ul', { class: 'stack' },
+  if (used.length === 0) return element('p.muted.small', 'No workspace was made from it yet.');
+  return element('section.panel', { 'aria-labelledby': 'users-h' },
+    element('header', element('h2', { id: 'users-h' }, 'Who uses it')),
+    element('div.body.stack-2',
+      element('ul.stack',
         used.map(one =>
-          element('li', {},
+          element('li',
             `Revision ${one.revision}: ${counted(one.workspaces, 'workspace')}${
               one.is_current ? '' : ', which can be moved to the newest'
             }`)
         )), names.length > 0
-      && element('p', {}, 'Yours with its image: ',
+      && element('p', 'Yours with its image: ',
         names.map((name,
-          at) => [at ? ', ' : '',
-          element('a', { class: 'mono', href: `/workspaces/${encodeURIComponent(name)}` }, name)]
+          at) => [at ? ', ' : '', element('a.mono', { href: `/workspaces/${encodeURIComponent(name)}` }, name)]
         ).flat())));
 }

@@ -32,6 +32,6 @@ export function pressable(content, { cmd, key, run, kind = '', why = '', label =
     } },
   }, ...[content].flat());
   return why
-    ? element('span', { class: 'row' }, button, element('span', { class: 'muted small', id: `why-${key}` }, why))
+    ? element('span.row', button, element('span.muted.small', { id: `why-${key}` }, why))
     : button;
 }

@@ -75,8 +75,8 @@ const act = {
 function show() {
   const screen = find('#screen');
   if (!find('[data-review]', screen)) {
-    screen.replaceChildren(element('div', { 'data-waiting': true }),
-      element('div', { class: 'stack-4', 'data-review': true }), element('div', { 'data-global': true }));
+    screen.replaceChildren(element('div', { 'data-waiting': true }), element('div.stack-4', { 'data-review': true }),
+      element('div', { 'data-global': true }));
     view.log = null;
   }
   find('.lede').textContent = known.waiting.length === 0 ? 'Nothing to review' : `${known.waiting.length} to review`;
@@ -97,13 +97,13 @@ function waitingList() {
   const one = template =>
     element('button', { type: 'button', 'aria-pressed': String(template.id === view.id),
       'data-key': `wait-${template.id}`, 'data-cmd': commandsOf(template.id).get, on: { click: () =>
-        choose(template.id) } }, element('span', { class: 'mono' }, template.name),
+        choose(template.id) } }, element('span.mono', template.name),
       ` revision ${template.revision}${
         template.findings.some(finding => finding.code === 'bundle_digest')
           ? ', imported'
           : ''
       }`);
-  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Templates that wait' },
+  return element('div.seg', { role: 'group', 'aria-label': 'Templates that wait' },
     known.waiting.slice(0, 40).map(one));
 }
 
@@ -121,17 +121,15 @@ function showChosen() {
   if (place.dataset.of !== template.id || !find('[data-diff]', place)) {
     place.dataset.of = template.id;
     place.replaceChildren(
-      element('div', { class: 'cols side-r review' },
-        element('div', { class: 'stack-4' }, element('div', { 'data-diff': true }),
-          element('div', { 'data-log-place': true })),
-        element('div', { class: 'stack-4' }, element('div', { 'data-findings': true }),
-          element('div', { 'data-steps': true })))
+      element('div.cols.side-r.review',
+        element('div.stack-4', element('div', { 'data-diff': true }), element('div', { 'data-log-place': true })),
+        element('div.stack-4', element('div', { 'data-findings': true }), element('div', { 'data-steps': true })))
     );
     view.log = createLog(find('[data-log-place]', place));
   }
   const marks = new Set(template.findings.filter(finding => finding.line).map(finding => finding.line));
   const lineOf = finding => (finding.file
-    ? element('a', { class: 'small', href: `#line-${finding.line}` }, `line ${finding.line}`)
+    ? element('a.small', { href: `#line-${finding.line}` }, `line ${finding.line}`)
     : null);
   putIn(find('[data-diff]', place), differencePanel(template, difference, marks));
   putIn(find('[data-findings]', place), findingsPanel(template, { lineOf }));
@@ -145,26 +143,25 @@ function showChosen() {
 
 /** @param {Api.Template} template */
 function differencePanel(template, difference, marks) {
-  const title = [element('span', { class: 'name ref' }, template.name), difference.isWhole
+  const title = [element('span.name.ref', template.name), difference.isWhole
     ? `, revision ${template.revision}: no revision of it was enabled before`
     : `, revision ${template.revision}: what changed since revision ${template.reviewed_revision}, the last enabled`];
   const files = template.source.context_files;
-  const facts = element('dl', { class: 'facts', 'data-all-fields': true },
-    template.description && [element('dt', {}, 'For'), element('dd', { class: 'ref' }, template.description)],
-    ...sourceRows(template), ...fieldRows(template));
-  return element('section', { class: 'panel', 'aria-labelledby': 'diff-h' },
-    element('header', {}, element('h2', { id: 'diff-h', class: 'ref' }, title),
-      element('div', { class: 'actions' }, difference.dockerfile
-        && element('span', { class: 'muted small num' }, `Dockerfile ${countsOf(difference.dockerfile)}`),
-        element('a', { class: 'small', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get },
-          'The whole template'))), difference.isWhole && element('div', { class: 'body' }, facts),
+  const facts = element('dl.facts', { 'data-all-fields': true },
+    template.description && [element('dt', 'For'), element('dd.ref', template.description)], ...sourceRows(template),
+    ...fieldRows(template));
+  return element('section.panel', { 'aria-labelledby': 'diff-h' },
+    element('header', element('h2.ref', { id: 'diff-h' }, title), element('div.actions', difference.dockerfile
+      && element('span.muted.small.num', `Dockerfile ${countsOf(difference.dockerfile)}`),
+      element('a.small', { href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get },
+        'The whole template'))), difference.isWhole && element('div.body', facts),
     difference.dockerfile || !difference.isWhole
       ? diffTable(difference, { marks, label: `Difference of ${template.name}` })
       : '', !difference.isWhole
-    && element('div', { class: 'body' },
-      element('details', { class: 'more', 'data-key': 'all-fields' },
-        element('summary', { class: 'small' }, `All of revision ${template.revision}`), facts)),
-    element('footer', {}, element('span', { class: 'muted small' }, files
+    && element('div.body',
+      element('details.more', { 'data-key': 'all-fields' },
+        element('summary.small', `All of revision ${template.revision}`), facts)),
+    element('footer', element('span.muted.small', files
       ? `The context has ${files === 1 ? '1 file' : `${files} files`}${
         difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'
       }.`
@@ -172,8 +169,8 @@ function differencePanel(template, difference, marks) {
 }
 
 const emptyReview = () =>
-  element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing waits for a review'),
-    element('p', {},
+  element('section.empty.dash', element('h2', 'Nothing waits for a review'),
+    element('p',
       "A template of everybody's waits here when its present revision was never enabled: one that was imported "
         + 'or made, or whose image or Dockerfile changed.'), command('svc template list --review'));
 
@@ -185,35 +182,33 @@ function globalTable() {
   const rows = known.templates.slice(0, view.most).map(template =>
     element('tr', { role: 'row', tabindex: '-1', 'data-id': template.id },
       cell(null,
-        element('div', { class: 'stack' },
-          element('a', { class: 'name ref', href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get,
+        element('div.stack',
+          element('a.name.ref', { href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get,
             'data-key': `name-${template.id}` }, template.name),
-          element('span', { class: 'muted small' }, `revision ${template.revision}`))),
-      cell('State', tagOf(template, known.images.get(template.id)) ?? element('span', { class: 'tag ok' }, 'enabled')),
+          element('span.muted.small', `revision ${template.revision}`))),
+      cell('State', tagOf(template, known.images.get(template.id)) ?? element('span.tag.ok', 'enabled')),
       cell('From',
-        element('span', { class: 'mono ref tiny' },
-          template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
+        element('span.mono.ref.tiny', template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
       cell('In your store', imageState(known.images.get(template.id))),
       cell('Changed', time(template.updated_at, 'ago')),
-      element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, rowButton(template))))
+      element('td.c-act', { role: 'cell' }, element('div.row', rowButton(template))))
   );
   const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title =>
     element('th', { role: 'columnheader', scope: 'col' }, title)
   );
   const rest = known.templates.length - view.most;
-  return element('section', { class: 'panel', 'aria-labelledby': 'global-h' },
-    element('header', {}, element('h2', { id: 'global-h' }, "Everybody's templates"),
-      element('span', { class: 'count' }, String(known.templates.length))),
-    element('table', { class: 'table fold', role: 'table', 'aria-labelledby': 'global-h' },
+  return element('section.panel', { 'aria-labelledby': 'global-h' },
+    element('header', element('h2', { id: 'global-h' }, "Everybody's templates"),
+      element('span.count', String(known.templates.length))),
+    element('table.table.fold', { role: 'table', 'aria-labelledby': 'global-h' },
       element('thead', { role: 'rowgroup' },
         element('tr', { role: 'row' }, heads,
-          element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))),
+          element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions')))),
       element('tbody', { role: 'rowgroup' }, rows)), rest > 0
-    && element('footer', {},
-      element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: () => {
-        view.most += AT_ONCE;
-        showNow();
-      } } }, `Show more of ${known.templates.length}`)));
+    && element('footer', element('button.btn.sm', { type: 'button', 'data-key': 'rest', on: { click: () => {
+      view.most += AT_ONCE;
+      showNow();
+    } } }, `Show more of ${known.templates.length}`)));
 }
 
 /** @param {Api.Template} template */
@@ -223,8 +218,8 @@ function rowButton(template) {
     return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`,
       label: `Disable ${name}`, run: button => disable(button, template, id) });
   if (known.waiting.some(other => other.id === id))
-    return element('button', { class: 'btn sm quiet', type: 'button', 'data-cmd': commandsOf(id).get,
-      'data-key': `review-${id}`, 'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
+    return element('button.btn.sm.quiet', { type: 'button', 'data-cmd': commandsOf(id).get, 'data-key': `review-${id}`,
+      'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
   return pressable('Enable', { kind: 'sm', cmd: commandsOf(id).enable(template.revision), key: `enable-${id}`,
     label: `Enable ${name}`, run: button => enable(button, template) });
 }
@@ -233,21 +228,17 @@ function rowButton(template) {
 
 function loading() {
   const skeletonNow = (label, number) =>
-    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
-      element('header', {}, skeleton('3')),
-      element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
-        element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r' }, skeletonNow('Loading the review', 12),
-    skeletonNow('Loading what was found', 9));
+    element('section.panel', { 'aria-busy': 'true', 'aria-label': label }, element('header', skeleton('3')),
+      element('div.body.stack-4', Array.from({ length: number }, () => element('div', skeleton('4')))));
+  return element('div.cols.side-r', skeletonNow('Loading the review', 12), skeletonNow('Loading what was found', 9));
 }
 
 function noPermission({ user }) {
-  return element('section', { class: 'empty dash', 'data-no-permission': true },
-    element('h2', {}, 'For administrators'),
-    element('p', {}, 'The account ', element('span', { class: 'mono' }, user.name),
+  return element('section.empty.dash', { 'data-no-permission': true }, element('h2', 'For administrators'),
+    element('p', 'The account ', element('span.mono', user.name),
       ' is none. Administrators are made on the host, by root:'),
     command(`sudo svc admin edit-user ${quoted(user.name)} --superuser`),
-    element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 }
 
 startPage({

@@ -38,28 +38,26 @@ export function stepsPanel(known, act, { isPlain = false, title = 'Until it can 
     ? [registries, fetched, enabled]
     : [registries, enabled, fetched];
   const isReady = template.status === 'enabled' && steps.every(step => step.kind === 'done');
-  return element('section', { class: 'panel', 'aria-labelledby': 'steps-h' },
-    element('header', {}, element('h2', { id: 'steps-h' }, isReady ? 'It can be used' : title)),
-    element('div', { class: 'body' }, element('ol', { class: 'steps' }, steps.map(stepItem))),
-    buttons && element('footer', {}, buttons));
+  return element('section.panel', { 'aria-labelledby': 'steps-h' },
+    element('header', element('h2', { id: 'steps-h' }, isReady ? 'It can be used' : title)),
+    element('div.body', element('ol.steps', steps.map(stepItem))), buttons && element('footer', buttons));
 }
 
 function stepItem({ kind, title, detail, button, more }, at) {
   const text = { done: 'done', now: 'under way', bad: 'failed' }[kind];
   return element('li', { class: kind || null },
-    element('span', { class: 'pip' }, kind === 'done' ? icon('check') : String(at + 1),
-      text && element('span', { class: 'vh' }, text)),
-    element('div', {}, element('span', {}, title),
+    element('span.pip', kind === 'done' ? icon('check') : String(at + 1), text && element('span.vh', text)),
+    element('div', element('span', title),
       detail && element('span', { class: kind === 'bad' ? 'small is-danger ref' : 'muted small ref' }, detail),
-      ...[more ?? []].flat(), button && element('div', { class: 'row' }, button)));
+      ...[more ?? []].flat(), button && element('div.row', button)));
 }
 
 function registriesStep({ template, session }) {
   const refusals = template.findings.filter(isRefused).map(finding => finding.message);
   if (refusals.length === 0) return { kind: 'done', title: 'Registries allowed' };
   const button = session?.user.superuser
-    ? element('a', { class: 'btn sm', href: '/admin/registries', 'data-cmd': 'svc image allowlist',
-      'data-key': 'registries' }, 'Registries')
+    ? element('a.btn.sm', { href: '/admin/registries', 'data-cmd': 'svc image allowlist', 'data-key': 'registries' },
+      'Registries')
     : null;
   return { kind: 'bad', title: 'Registries allowed',
     detail: `${refusals.join('; ')}. ${
@@ -149,16 +147,14 @@ export function findingsPanel(template, { lineOf, more = () => null }) {
   const { findings } = template;
   const row = finding => {
     const [kind, picture, text] = KINDS[finding.code] ?? ['is-warn', 'warning', 'warning'];
-    return element('div', { class: 'finding' },
-      element('span', { class: kind }, icon(picture), element('span', { class: 'vh' }, text)),
-      element('div', { class: 'stack' }, element('span', { class: 'ref' }, finding.message),
-        element('div', { class: 'row' }, element('span', { class: 'muted tiny mono' }, finding.code),
-          finding.line !== null && lineOf(finding), more(finding))));
+    return element('div.finding', element('span', { class: kind }, icon(picture), element('span.vh', text)),
+      element('div.stack', element('span.ref', finding.message),
+        element('div.row', element('span.muted.tiny.mono', finding.code), finding.line !== null && lineOf(finding),
+          more(finding))));
   };
-  return element('section', { class: 'panel', 'aria-labelledby': 'found-h' },
-    element('header', {}, element('h2', { id: 'found-h' }, 'What was found'),
+  return element('section.panel', { 'aria-labelledby': 'found-h' },
+    element('header', element('h2', { id: 'found-h' }, 'What was found'),
       element('span', { class: findings.length ? 'count warn' : 'count' }, String(findings.length))), findings.length
     ? findings.map(row)
-    : element('div', { class: 'body' },
-      element('p', { class: 'muted small' }, 'Nothing that a review should look at.')));
+    : element('div.body', element('p.muted.small', 'Nothing that a review should look at.')));
 }

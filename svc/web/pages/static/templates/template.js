@@ -99,16 +99,14 @@ async function showOperation() {
 }
 
 function frameOfScreen() {
-  const part = name => element('div', { class: 'stack-4', 'data-part': name, hidden: true });
+  const part = name => element('div.stack-4', { 'data-part': name, hidden: true });
   find('#screen').replaceChildren(
-    element('div', { class: 'cols side-r' },
-      element('div', { class: 'stack-4' }, part(''), part('dockerfile'), part('changes')),
-      element('div', { class: 'stack-4 sticky' }, element('div', { 'data-steps': true }),
-        element('div', { 'data-findings': true })))
+    element('div.cols.side-r', element('div.stack-4', part(''), part('dockerfile'), part('changes')),
+      element('div.stack-4.sticky', element('div', { 'data-steps': true }), element('div', { 'data-findings': true })))
   );
   const place = find('[data-part=dockerfile]');
   place.append(element('div', { 'data-editor': true }),
-    element('p', { class: 'muted', 'data-image': true, hidden: true },
+    element('p.muted', { 'data-image': true, hidden: true },
       'Its image was not pulled here yet; the log is here once it is.'), element('div', { 'data-log-place': true }),
     element('div', { 'data-files-place': true }));
   view.log = createLog(find('[data-log-place]', place));
@@ -149,8 +147,7 @@ async function readOrigin(id) {
 function showSteps() {
   const marked = finding =>
     view.tab === 'dockerfile' || known.template.source.has_dockerfile
-      ? element('a', {
-        class: 'small',
+      ? element('a.small', {
         href: addressOf(known.reference, 'dockerfile'),
         'data-cmd': commandsOf(known.reference).dockerfile,
         'data-key': `line-${finding.code}-${finding.line}`,
@@ -168,15 +165,14 @@ function showSteps() {
 
 function moreOf({ code }) {
   if (['secret_env', 'secret_unset'].includes(code) && mayChange(known.template, known.session))
-    return element('button', { class: 'btn link small', type: 'button', 'data-key': `more-${code}`,
-      on: { click: async () => {
-        go('');
-        await edit();
-        find('#env-fields').scrollIntoView();
-        find('#env-fields input')?.focus();
-      } } }, 'Edit the variables');
+    return element('button.btn.link.small', { type: 'button', 'data-key': `more-${code}`, on: { click: async () => {
+      go('');
+      await edit();
+      find('#env-fields').scrollIntoView();
+      find('#env-fields input')?.focus();
+    } } }, 'Edit the variables');
   if (code === 'changed')
-    return element('a', { class: 'small', href: addressOf(known.reference, 'changes'), 'data-tab-link': 'changes',
+    return element('a.small', { href: addressOf(known.reference, 'changes'), 'data-tab-link': 'changes',
       'data-key': 'more-changed', 'data-cmd': `svc template diff ${commandsOf(known.reference).get.slice(17)}` },
       'See the lines');
   return null;
@@ -209,15 +205,14 @@ function showHead() {
   document.title = document.title.replace(/^.*?( ·|$)/, `${template.name}$1`);
   const canChange = mayChange(template, session), using = known.revisions.reduce((sum, one) => sum + one.workspaces, 0);
   const item = (title, cmd, key, run, kind = null) =>
-    element('li', {},
+    element('li',
       element('button', { class: kind, type: 'button', 'data-cmd': cmd, 'data-key': key, 'data-deed': true,
         on: { click: event => {
           if (!isAway()) run(event.currentTarget);
         } } }, title));
-  const menu = element('details', { class: 'menu', 'data-key': 'more-menu' },
-    element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${template.name}`, 'data-key': 'more' },
-      icon('more')),
-    element('ul', {}, item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
+  const menu = element('details.menu', { 'data-key': 'more-menu' },
+    element('summary.btn.icon.quiet', { 'aria-label': `More for ${template.name}`, 'data-key': 'more' }, icon('more')),
+    element('ul', item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
       canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => {
         go('');
         edit();
@@ -226,13 +221,12 @@ function showHead() {
       image?.status === 'ready'
         && item('Remove its image', commands.removeImage, 'remove-image',
           async button => (await menuActions()).removeImage(sendAction, button, template, reference, image.used_by)),
-      canChange && element('li', {}, element('hr', {})),
+      canChange && element('li', element('hr')),
       canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
-  putIn(find('[data-head]'), crumb(template.name),
-    tagOf(template, image) ?? element('span', { class: 'tag ok' }, 'enabled'),
-    element('span', { class: 'muted small' },
+  putIn(find('[data-head]'), crumb(template.name), tagOf(template, image) ?? element('span.tag.ok', 'enabled'),
+    element('span.muted.small',
       `revision ${template.revision}, ${template.scope === 'global' ? "everybody's" : 'yours'}`),
-    element('div', { class: 'actions' }, template.status === 'enabled' && !isBarred(template, image)
+    element('div.actions', template.status === 'enabled' && !isBarred(template, image)
       && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`,
         href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' },
         icon('plus'), 'New workspace'),
@@ -295,8 +289,8 @@ function showChanges() {
   const place = find('[data-part=changes]');
   if (view.changes) putIn(place, ...view.changes.changesPanels(known, { compare, pressable }));
   else putIn(place,
-      element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what changed' },
-        element('div', { class: 'body' }, skeleton('4', '3'))));
+      element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading what changed' },
+        element('div.body', skeleton('4', '3'))));
 }
 
 // Its own file, and the difference.
@@ -353,27 +347,23 @@ window.addEventListener('beforeunload', event => {
 
 function loading() {
   const skeletonNow = (label, number) =>
-    element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': label },
-      element('header', {}, skeleton('3')),
-      element('div', { class: 'body stack-4' }, Array.from({ length: number }, () =>
-        element('div', {}, skeleton('4')))));
-  return element('div', { class: 'cols side-r' }, skeletonNow('Loading the template', 12),
-    element('div', { class: 'stack-4' }, skeletonNow('Loading its steps', 5),
-      skeletonNow('Loading what was found', 4)));
+    element('section.panel', { 'aria-busy': 'true', 'aria-label': label }, element('header', skeleton('3')),
+      element('div.body.stack-4', Array.from({ length: number }, () => element('div', skeleton('4')))));
+  return element('div.cols.side-r', skeletonNow('Loading the template', 12),
+    element('div.stack-4', skeletonNow('Loading its steps', 5), skeletonNow('Loading what was found', 4)));
 }
 
 const crumb = name =>
-  element('div', { class: 'crumb' }, element('a', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'),
-    element('span', { class: 'sep', 'aria-hidden': 'true' }, '/'), element('h1', { class: 'name ref' }, name));
+  element('div.crumb', element('a', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'),
+    element('span.sep', { 'aria-hidden': 'true' }, '/'), element('h1.name.ref', name));
 
 // Head and tabs in the room that they will take.
 function skeletonOfHead() {
-  putIn(find('[data-head]'), crumb(asked),
-    element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'),
-    element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
-    element('div', { class: 'actions' },
-      element('button', { class: 'btn', type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'),
-      element('span', { class: 'btn icon quiet', 'aria-hidden': 'true' }, icon('more'))));
+  putIn(find('[data-head]'), crumb(asked), element('span.tag.skel.words', { 'aria-hidden': 'true' }, 'needs a build'),
+    element('span.small.skel.words', { 'aria-hidden': 'true' }, 'revision 1, yours'),
+    element('div.actions',
+      element('button.btn', { type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'),
+      element('span.btn.icon.quiet', { 'aria-hidden': 'true' }, icon('more'))));
   const place = find('[data-tabs]');
   setAttribute(place, 'aria-label', asked);
   putIn(place,
@@ -392,10 +382,10 @@ function gone({ status }) {
   if (status !== 404) return null;
   putIn(find('[data-head]'), crumb(asked));
   find('[data-tabs]').hidden = true;
-  return element('section', { class: 'empty dash', 'data-gone': true }, element('h2', {}, 'There is no such template'),
-    element('p', {}, element('span', { class: 'mono ref' }, asked),
+  return element('section.empty.dash', { 'data-gone': true }, element('h2', 'There is no such template'),
+    element('p', element('span.mono.ref', asked),
       ' is not there, or not for you. It may have been deleted, or have another name now.'),
-    element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
 }
 
 function wants({ type, subject }) {

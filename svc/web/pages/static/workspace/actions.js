@@ -81,7 +81,7 @@ function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
   const isOff = isAway() || acting.doing !== null;
   const does = (label, cmd, act, more = {}) =>
-    element('li', {},
+    element('li',
       element('button', { type: 'button', 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
         if (!isAway() && !acting.doing) act();
       } }, ...more }, label));
@@ -90,7 +90,7 @@ function headMenu(record) {
   if (status === 'running' && idle.action !== 'none')
     items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doAction('keep')));
   items.push(
-    element('li', {},
+    element('li',
       element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) },
         'Make another like this'))
   );
@@ -103,11 +103,11 @@ function headMenu(record) {
         `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade)
     );
   if (allowed.includes('delete'))
-    items.push(element('li', {}, element('hr')),
+    items.push(element('li', element('hr')),
       does('Delete', COMMANDS.delete(name), () => doAction('delete'), { class: 'danger' }));
-  return element('details', { class: 'menu' },
-    element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
-    element('ul', {}, ...items));
+  return element('details.menu',
+    element('summary.btn.icon.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
+    element('ul', ...items));
 }
 
 const GIB_BYTES = 2 ** 30;

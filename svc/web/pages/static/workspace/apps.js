@@ -32,20 +32,20 @@ function table(label, key, heads) {
 
 function build() {
   find('#screen').replaceChildren(
-    element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
-      element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'),
-        element('span', { class: 'muted small' }, 'from the template; their output is kept')),
+    element('section.panel', { 'aria-labelledby': 'apps-h' },
+      element('header', element('h2', { id: 'apps-h' }, 'Apps'),
+        element('span.muted.small', 'from the template; their output is kept')),
       element('div', { 'data-error': 'apps' }),
       table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Address'], ['Starts by itself'], ['']]),
-      element('p', { class: 'body muted', 'data-none': 'apps', hidden: true },
+      element('p.body.muted', { 'data-none': 'apps', hidden: true },
         'Its template has no apps. What you start in a terminal is reached by a port.')),
-    element('section', { class: 'panel', 'aria-labelledby': 'ports-h' },
-      element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'),
-        element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
+    element('section.panel', { 'aria-labelledby': 'ports-h' },
+      element('header', element('h2', { id: 'ports-h' }, 'Ports'),
+        element('span.muted.small', `on 127.0.0.1 of ${hostName()}, while it runs`)),
       table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], [
         'From your computer, first',
-      ], ['']]), element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
-      element('footer', {}, portForm())),
+      ], ['']]), element('p.body.muted', { 'data-none': 'ports', hidden: true }, 'No port yet.'),
+      element('footer', portForm())),
     element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.')
   );
 }
@@ -70,16 +70,15 @@ async function show(record) {
 
 function skeletonNow({ launchers, ports }) {
   const row = () =>
-    element('tr', { role: 'row', class: 'plain' }, ['3', '2', '1', '1'].map(width =>
+    element('tr.plain', { role: 'row' }, ['3', '2', '1', '1'].map(width =>
       element('td', { role: 'cell' }, skeleton(width))
     ));
   const rows = count =>
-    element('table', { class: 'table mid fold', role: 'table', 'aria-hidden': 'true' },
+    element('table.table.mid.fold', { role: 'table', 'aria-hidden': 'true' },
       element('tbody', { role: 'rowgroup' }, Array.from({ length: Math.max(1, count) }, row)));
   return [launchers, ports].map((items, at) =>
-    element('section', { class: 'panel', 'aria-busy': 'true',
-      'aria-label': at ? 'Loading the ports' : 'Loading the apps' }, element('header', {}, skeleton('2')),
-      rows(items.length))
+    element('section.panel', { 'aria-busy': 'true', 'aria-label': at ? 'Loading the ports' : 'Loading the apps' },
+      element('header', skeleton('2')), rows(items.length))
   );
 }
 
@@ -100,7 +99,7 @@ function showAll() {
   }
   put(find('[data-error=apps]'), known.error, () =>
     known.error
-      ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${known.error}.`)]
+      ? [element('p.body.is-danger', `Their states could not be read: ${known.error}.`)]
       : []);
 }
 
@@ -124,16 +123,15 @@ function appCells(item, port, runs) {
   const at = state === 'started' ? started : state === 'exited' ? finished ?? started : null;
   return [
     cell(null, 'app',
-      element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name),
-        element('span', { class: 'muted small mono' }, name))),
+      element('div.stack', element('span.strong.ref', title || name), element('span.muted.small.mono', name))),
     cell('State', '',
-      element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'),
-        last && element('span', { class: 'mono tiny muted ref' }, last))),
+      element('div.stack', state ? launcherState(item) : element('span.muted', '…'),
+        last && element('span.mono.tiny.muted.ref', last))),
     cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : '–'),
     cell('Address', port && state === 'started' ? '' : 'muted small', ...addressOf(item, port)),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
     cell(null, 'c-act',
-      element('div', { class: 'row' }, state === 'started' && item.connect && openButton(known.record, item),
+      element('div.row', state === 'started' && item.connect && openButton(known.record, item),
         state !== 'started' && state && launcherButton('start', item, runs), logButton(known.record, item),
         state === 'started' && launcherButton('stop', item, runs))),
   ];
@@ -144,7 +142,7 @@ function addressOf(item, port) {
   if (item.port && !port) return [`port ${item.port}, removed`];
   const isUp = item.state === 'started', token = isUp ? tokenOf(known.record, item) : null;
   const text = !item.port ? 'no port' : isUp && item.connect ? connectOf(item) : `port ${item.port}`;
-  return token ? [element('div', { class: 'stack' }, text, token)] : [text];
+  return token ? [element('div.stack', text, token)] : [text];
 }
 
 const LAUNCHER_LABELS = { start: ['Start', 'was not started', 'Started'],
@@ -175,14 +173,14 @@ function portCells(port) {
     cell('Inside', 'num', String(inside)),
     cell('On the host', '', connectOf(port)),
     cell('State', '', state
-      ? element('span', { class: 'row' }, stateMark(state, state === 'open' ? 'Open' : 'Closed'),
-        counts && element('span', { class: 'muted small num' }, counts))
-      : element('span', { class: 'muted' }, '…')),
-    cell('Who', 'small', access === 'host' ? element('span', { class: 'is-warn' }, 'everybody on the host') : 'you'),
+      ? element('span.row', stateMark(state, state === 'open' ? 'Open' : 'Closed'),
+        counts && element('span.muted.small.num', counts))
+      : element('span.muted', '…')),
+    cell('Who', 'small', access === 'host' ? element('span.is-warn', 'everybody on the host') : 'you'),
     cell(null, '', command(sshLine(port))),
     cell(null, 'c-act',
-      element('div', { class: 'row' },
-        element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `Remove the port ${name}`,
+      element('div.row',
+        element('button.btn.sm.quiet', { type: 'button', 'aria-label': `Remove the port ${name}`,
           'data-key': `remove-${name}`, 'aria-disabled': isAway() ? 'true' : null, 'data-cmd': removeCommand(name),
           on: { click: () => removePort(port) } }, 'Remove'))),
   ];
@@ -280,7 +278,7 @@ function line(record) {
 
 function portForm() {
   const fields = portFields(),
-    button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
+    button = element('button.btn', { 'data-key': 'add' }, icon('plus'), 'Add a port');
   for (const node of fields) {
     const control = find('.input', node);
     Object.assign(node.dataset, { field: control.dataset.part });
@@ -294,13 +292,12 @@ function portForm() {
     clearErrors(form);
     update();
   };
-  const form = element('form', { class: 'row', 'data-port': true, novalidate: true,
+  const form = element('form.row', { 'data-port': true, novalidate: true,
     on: { input: follow, change: follow, submit: event => {
       event.preventDefault();
       addPort(form, button).then(update);
     } } }, ...fields, button,
-    element('span', { class: 'muted small' },
-      "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
+    element('span.muted.small', "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
   button.dataset.cmd = addCommand(portTexts(form));
   return form;
 }

@@ -13,9 +13,9 @@ const IMAGE_LABELS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in
 export function factsOf(record, { gpuNumber, upgrade }) {
   const { id, template, resources, mounts, env, ports, network, command, idle } = record;
   const facts = [
-    ['Id', element('span', { class: 'mono' }, id)],
+    ['Id', element('span.mono', id)],
     ['Template',
-      element('span', {},
+      element('span',
         element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
           'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}`),
       newerRevision(record, upgrade)],
@@ -27,46 +27,43 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Processes', limitFact(record, 'pids_limit', String)],
     ['Files',
       ...mounts.map(({ root, path, read_only: isReadOnly }) =>
-        element('div', {},
+        element('div',
           element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root),
-          ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only')
+          ' at ', element('span.mono', path), isReadOnly && ', read-only')
       )],
     env.length > 0
     && ['Variables',
-      ...env.map(({ name, value }) =>
-        element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`)
-      )],
+      ...env.map(({ name, value }) => element('div.mono.clip', { title: `${name}=${value}` }, `${name}=${value}`))],
     ports.length > 0
     && ['Ports',
       ...ports.map(port =>
-        element('div', { class: 'mono' },
-          `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`)
+        element('div.mono', `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`)
       )],
     command
-    && ['Command', element('div', { class: 'mono clip', title: lineOfCommand(command) }, lineOfCommand(command))],
-    network && ['Network', element('span', { class: 'mono' }, network)],
+    && ['Command', element('div.mono.clip', { title: lineOfCommand(command) }, lineOfCommand(command))],
+    network && ['Network', element('span.mono', network)],
     ['When idle', idleFact(idle)],
     ['Reboot', record.restart_on_boot ? 'started again' : 'stays stopped'],
     ['Created', time(record.created_at, 'date')],
   ];
-  return element('dl', { class: 'facts' }, facts.filter(Boolean).flatMap((
+  return element('dl.facts', facts.filter(Boolean).flatMap((
     [title, ...content],
-  ) => [element('dt', {}, title), element('dd', { class: 'num' }, ...content.filter(Boolean))]));
+  ) => [element('dt', title), element('dd.num', ...content.filter(Boolean))]));
 }
 
 function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
   if (!template.newer_revision && !isNewerImage) return null;
-  return element('div', {},
+  return element('div',
     template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ',
-    element('button', { class: 'btn link small', type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd,
+    element('button.btn.link.small', { type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd,
       on: { click: upgrade.open } }, 'What changes'));
 }
 
 function imageFact({ image, image_status: status }) {
   const [kind, text] = IMAGE_LABELS[status] ?? ['warn', status];
-  return [element('div', { class: 'mono ref' }, image.ref), image.digest
-    && element('div', { class: 'mono muted', title: image.digest },
-      `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`), element('div', { class: `state ${kind}` }, text)];
+  return [element('div.mono.ref', image.ref), image.digest
+    && element('div.mono.muted', { title: image.digest }, `${image.digest.slice(0, 15)}…${image.digest.slice(-7)}`),
+    element('div', { class: `state ${kind}` }, text)];
 }
 
 function gpuFact({ gpus, resources, status }, gpuNumber) {
@@ -74,9 +71,9 @@ function gpuFact({ gpus, resources, status }, gpuNumber) {
   if (gpus.length > 0) {
     const isShared = gpus.some(gpu => gpu.mode === 'shared');
     return [
-      element('span', { class: 'gpus' }, gpus.map(gpu =>
+      element('span.gpus', gpus.map(gpu =>
         element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, gpuNumber(gpu.uuid))
-      ), element('span', { class: 'muted' }, isShared ? 'shared' : 'exclusive')),
+      ), element('span.muted', isShared ? 'shared' : 'exclusive')),
     ];
   }
   if (count === 0) return ['none'];
@@ -87,7 +84,7 @@ function limitFact({ resources, limits_missing: missing }, name, form) {
   const value = resources[name];
   if (value === null || value === undefined) return 'no limit';
   return missing.includes(name)
-    ? element('span', { class: 'is-warn', title: 'This host cannot apply it' }, `${form(value)}, not applied`)
+    ? element('span.is-warn', { title: 'This host cannot apply it' }, `${form(value)}, not applied`)
     : form(value);
 }
 
@@ -99,5 +96,5 @@ function idleFact({ action, after_minutes: minutes, keep_until: until }) {
     ? `stopped after ${duration(minutes * 60)}`
     : `notice after ${duration(minutes * 60)}; never stopped`;
   if (!until || new Date(until) < new Date()) return text;
-  return element('span', {}, text, '; kept for ', time(until, 'until'));
+  return element('span', text, '; kept for ', time(until, 'until'));
 }

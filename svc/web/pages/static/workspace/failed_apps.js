@@ -5,17 +5,17 @@ import { quoted } from '../frame/format.js';
 
 export function failedApps({ name, launchers_failed: failed }) {
   const part = ({ name: launcher, exit_code: code, output }) => [
-    element('p', {}, 'Its app ', element('span', { class: 'mono' }, launcher),
-      ` has ended${code === null ? '' : ` with ${code}`}. `,
-      element('a', { class: 'small',
+    element('p', 'Its app ', element('span.mono', launcher), ` has ended${code === null ? '' : ` with ${code}`}. `,
+      element('a.small', {
         href: `/workspaces/${encodeURIComponent(name)}/logs?launcher=${encodeURIComponent(launcher)}`,
-        'data-cmd': `svc ws logs ${quoted(name)} --launcher ${quoted(launcher)}` }, 'Its log')),
+        'data-cmd': `svc ws logs ${quoted(name)} --launcher ${quoted(launcher)}`,
+      }, 'Its log')),
     output.length > 0
-    && element('div', { class: 'mono tiny ref', 'data-output': true }, output.map(line => element('p', {}, line))),
+    && element('div.mono.tiny.ref', { 'data-output': true }, output.map(line => element('p', line))),
   ];
-  return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1' }, icon('warning'),
-    element('div', {}, element('p', {}, element('b', {}, `${name} runs.`)), ...failed.flatMap(part),
-      element('div', { class: 'row' },
-        element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'dismiss',
-          on: { click: () => answer(null) } }, 'Dismiss'))));
+  return element('div.notice.warn', { role: 'alert', tabindex: '-1' }, icon('warning'),
+    element('div', element('p', element('b', `${name} runs.`)), ...failed.flatMap(part),
+      element('div.row',
+        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'dismiss', on: { click: () => answer(null) } },
+          'Dismiss'))));
 }

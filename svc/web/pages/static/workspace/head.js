@@ -124,7 +124,7 @@ function showHead() {
 /** @param {Api.Workspace} record */
 export function headState(record) {
   const { status, health } = record;
-  const since = (iso, form) => element('span', { class: 'muted small' }, time(iso, form));
+  const since = (iso, form) => element('span.muted.small', time(iso, form));
   if (MOVING[status]) return [stateMark('busy', MOVING[status]), since(record.status_since, 'age')];
   if (status === 'failed')
     return [stateMark('failed', 'Failed'), since(record.stopped_at ?? record.status_since, 'ago')];
@@ -134,7 +134,7 @@ export function headState(record) {
     return [stateMark('failed', 'GPU lost'), since(record.started_at ?? record.status_since, 'age')];
   const idle = idleOf(record);
   if (idle?.action === 'stop')
-    return [element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))];
+    return [element('span.state.warn', element('span', 'Idle, stops in ', time(idle.ends, 'until')))];
   return [stateMark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running'),
     since(idle?.since ?? record.started_at ?? record.status_since, 'age')];
 }
@@ -171,9 +171,9 @@ const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
 
 function headSkeleton() {
   if (!opened.record) put(find('[data-state]'), 'skeleton', () => skeleton('2'));
-  const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
-    element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows));
+  const rows = Array.from({ length: 4 }, () => element('p', skeleton('4')));
+  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
+    element('header', skeleton('3')), element('div.body.stack-4', rows));
 }
 
 // Instead of the tab's own content, which stays as it is meanwhile.

@@ -78,12 +78,11 @@ export function sentenceOf(row) {
 
 export function historyTable(rows) {
   const line = row =>
-    element('tr', { role: 'row', class: 'plain' },
-      element('td', { role: 'cell', class: 'muted small num nw' }, time(row.at, 'ago')),
-      element('td', { role: 'cell', class: 'ref' }, sentenceOf(row),
+    element('tr.plain', { role: 'row' }, element('td.muted.small.num.nw', { role: 'cell' }, time(row.at, 'ago')),
+      element('td.ref', { role: 'cell' }, sentenceOf(row),
         !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action]
-          && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
-      element('td', { role: 'cell', class: 'muted small ref' }, names(THROUGH[row.via] ?? row.via, row.address)));
-  return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What happened' },
+          && element('span.is-danger.small', ` ${row.outcome.replaceAll('_', ' ')}`)),
+      element('td.muted.small.ref', { role: 'cell' }, names(THROUGH[row.via] ?? row.via, row.address)));
+  return element('table.table.dense.fold', { role: 'table', 'aria-label': 'What happened' },
     element('tbody', { role: 'rowgroup' }, whole(rows).slice(0, 6).map(line)));
 }

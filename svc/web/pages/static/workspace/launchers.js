@@ -17,7 +17,7 @@ export const launcherLog = (record, name) =>
 
 /** @param {Api.Workspace} record */
 export function logButton(record, { name, title, state }) {
-  return element('a', { class: 'btn sm quiet', href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`,
+  return element('a.btn.sm.quiet', { href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`,
     'data-key': `log-${name}`,
     'data-cmd': `svc ws logs ${quoted(record.name)} --launcher ${quoted(name)}${
       state === 'started' ? ' --follow' : ''
@@ -34,9 +34,8 @@ export function sshLine({ ssh }) {
 /** @param {Api.Workspace} record */
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
-  return element('button', { class: 'btn sm', type: 'button',
-    'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`, 'data-key': `open-${name}`,
-    'data-cmd': sshLine(item), on: {
+  return element('button.btn.sm', { type: 'button', 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`,
+    'data-key': `open-${name}`, 'data-cmd': sshLine(item), on: {
       click: async () =>
         (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }),
     } }, isPage && icon('open'), label);
@@ -45,7 +44,7 @@ export function openButton(record, item) {
 // What is opened or run on the host: an address as text, anything else as a command to copy.
 export const connectOf = (
   { connect },
-) => (connect.includes(' ') ? command(connect) : element('span', { class: 'mono small nw' }, connect));
+) => (connect.includes(' ') ? command(connect) : element('span.mono.small.nw', connect));
 
 const visibleTokens = new Set(); // of the runs whose token the person wants to see; it is kept nowhere else
 
@@ -53,9 +52,9 @@ const visibleTokens = new Set(); // of the runs whose token the person wants to 
 /** @param {Api.Workspace} record */
 export function tokenOf(record, { name, title, token, started_at: run }) {
   if (!token) return null;
-  const key = `${name} ${run}`, code = element('code', { class: 'small ref' });
+  const key = `${name} ${run}`, code = element('code.small.ref');
   const button = (label, does, press) =>
-    element('button', { class: 'btn link small', type: 'button', 'data-key': `${does}-token-${name}`,
+    element('button.btn.link.small', { type: 'button', 'data-key': `${does}-token-${name}`,
       'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
   const show = button('Show token', 'show', () => {
     if (!visibleTokens.delete(key)) visibleTokens.add(key);
@@ -69,8 +68,8 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
     setAttribute(show, 'aria-label', `${show.textContent} of ${title || name}`);
   };
   fill();
-  return element('span', { class: 'row', 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` },
-    code, button('Copy token', 'copy', () => copyText(token)), show);
+  return element('span.row', { 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` }, code,
+    button('Copy token', 'copy', () => copyText(token)), show);
 }
 
 // The lines of an output as a terminal would leave them: without its commands, and overwritten ones as they ended.

@@ -7,7 +7,7 @@ import { field, formDialog } from '../shared/dialogs.js';
 // Resolves to the renamed record, null where it was not renamed.
 /** @param {Api.Workspace} record */
 export function renameDialog(record, { version, path }) {
-  const input = element('input', { class: 'input mono', value: record.name, autocomplete: 'off', autocapitalize: 'off',
+  const input = element('input.input.mono', { value: record.name, autocomplete: 'off', autocapitalize: 'off',
     spellcheck: 'false', maxlength: '63' });
   return formDialog({
     title: `Rename ${record.name}`,
@@ -50,12 +50,11 @@ const nextOf = ({ before, after }) => before === after ? 'the newer image' : `re
 // Of one that runs: what would change, and what must be done before.
 /** @param {Api.Workspace} record */
 async function preview(record, plan) {
-  const close = element('button', { class: 'btn', autofocus: true }, 'Close');
+  const close = element('button.btn', { autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'plan-h' },
-    element('div', { class: 'in' }, element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`),
-      planOf(plan), ends(plan), element('p', { class: 'soft' }, 'It is upgraded while it is stopped.'),
-      command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
-      element('form', { method: 'dialog', class: 'ends' }, close)));
+    element('div.in', element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`), planOf(plan),
+      ends(plan), element('p.soft', 'It is upgraded while it is stopped.'),
+      command(`svc ws upgrade ${quoted(record.name)} --dry-run`), element('form.ends', { method: 'dialog' }, close)));
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   dialog.showModal();
@@ -65,15 +64,14 @@ async function preview(record, plan) {
 
 function planOf({ changes }) {
   if (changes.length === 0)
-    return element('p', {}, 'Nothing of this workspace changes but the number of its revision.');
+    return element('p', 'Nothing of this workspace changes but the number of its revision.');
   const row = ({ part, name, before, after }) =>
-    element('tr', { role: 'row', class: 'plain' },
-      element('td', { role: 'cell', class: 'soft' }, name ? `${part} ` : part,
-        name && element('span', { class: 'mono' }, name)),
-      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Now' }, argumentOf(before)),
-      element('td', { role: 'cell', class: 'mono small ref', 'data-l': 'Then' }, argumentOf(after)));
+    element('tr.plain', { role: 'row' },
+      element('td.soft', { role: 'cell' }, name ? `${part} ` : part, name && element('span.mono', name)),
+      element('td.mono.small.ref', { role: 'cell', 'data-l': 'Now' }, argumentOf(before)),
+      element('td.mono.small.ref', { role: 'cell', 'data-l': 'Then' }, argumentOf(after)));
   const titles = ['What', 'Now', 'Then'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));
-  return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What changes' },
+  return element('table.table.dense.fold', { role: 'table', 'aria-label': 'What changes' },
     element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles)),
     element('tbody', { role: 'rowgroup' }, changes.map(row)));
 }
@@ -85,11 +83,11 @@ function argumentOf(value) {
 
 function ends({ container }) {
   if (container !== 'replaced')
-    return element('p', { class: 'soft' },
+    return element('p.soft',
       'Its container stays, with what was installed in it. What you have set yourself stays as far as the new '
         + 'limits allow it.');
-  return element('div', { class: 'notice danger inset' }, icon('warning'),
-    element('div', {},
-      element('p', {}, element('b', {}, 'It gets a new container.'),
+  return element('div.notice.danger.inset', icon('warning'),
+    element('div',
+      element('p', element('b', 'It gets a new container.'),
         ' What was installed in the present one is lost; files in /work stay.')));
 }

@@ -36,7 +36,7 @@ async function askUse() {
     if (path === watched.path) replace(watched.place, ...metersOf(sample, watched.gpuName));
   } catch (error) {
     if (path === watched.path && error.status && error.status !== 401)
-      replace(watched.place, element('p', { class: 'muted small' }, `Not measured: ${error.message}.`));
+      replace(watched.place, element('p.muted.small', `Not measured: ${error.message}.`));
   } finally {
     watched.isAsking = false;
     if (watched.path) nextUse(isAway() ? USE_AWAY_MS : USE_EVERY_MS);
@@ -63,8 +63,8 @@ function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percen
 }
 
 function meter(label, value, most, text) {
-  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value,
-    'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
-    element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
+  return element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0,
+    'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+    element('div.row', element('span', label), element('span.v', text)),
     bar(most ? value / most * 100 : 0, most && value > most ? 'over' : 'mine'));
 }

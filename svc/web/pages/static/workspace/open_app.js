@@ -5,17 +5,15 @@ import { command, element, icon } from '../frame/dom.js';
 // it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.
 export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
   const text = title || name;
-  const close = element('button', { class: 'btn', autofocus: true }, 'Close');
+  const close = element('button.btn', { autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'open-h' },
-    element('div', { class: 'in' },
-      element('h2', { id: 'open-h', class: 'ref' }, isPage ? `Open ${text}` : `Connect to ${text}`),
-      element('p', { class: 'soft' }, 'It listens on ', element('span', { class: 'mono' }, `127.0.0.1:${port}`),
+    element('div.in', element('h2.ref', { id: 'open-h' }, isPage ? `Open ${text}` : `Connect to ${text}`),
+      element('p.soft', 'It listens on ', element('span.mono', `127.0.0.1:${port}`),
         ' of the host. On this computer, keep this running in a terminal:'), command(ssh),
-      element('p', { class: 'soft' },
-        isPage ? 'and open' : connect.includes(' ') ? 'and run in another one' : 'and connect to'),
-      isPage ? element('div', { class: 'row' }, pageLink(url, link)) : command(connect),
-      link && element('p', { class: 'muted small' }, 'You are signed in there: its token goes with the address.'),
-      token, element('form', { method: 'dialog', class: 'ends' }, close)));
+      element('p.soft', isPage ? 'and open' : connect.includes(' ') ? 'and run in another one' : 'and connect to'),
+      isPage ? element('div.row', pageLink(url, link)) : command(connect),
+      link && element('p.muted.small', 'You are signed in there: its token goes with the address.'), token,
+      element('form.ends', { method: 'dialog' }, close)));
   document.body.append(dialog);
   dialog.addEventListener('close', () => dialog.remove());
   dialog.showModal();
@@ -28,6 +26,6 @@ function pageLink(url, link) {
     event.preventDefault();
     window.open(link, '_blank', 'noopener,noreferrer');
   };
-  return element('a', { class: 'btn primary', href: url, target: '_blank', rel: 'noreferrer noopener',
-    'data-key': 'page', on: link ? { click: open } : {} }, icon('open'), url);
+  return element('a.btn.primary', { href: url, target: '_blank', rel: 'noreferrer noopener', 'data-key': 'page',
+    on: link ? { click: open } : {} }, icon('open'), url);
 }

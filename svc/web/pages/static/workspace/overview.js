@@ -31,34 +31,32 @@ const overview = { record: /** @type {Api.Workspace} */ (null), followUse: null,
 // ---- the parts, once ----
 
 function panel(key, title, actions, ...content) {
-  return element('section', { class: 'panel', 'aria-labelledby': `${key}-h`, 'data-part': key },
-    element('header', {}, element('h2', { id: `${key}-h` }, title), ...content,
-      element('div', { class: 'actions' }, actions)), element('div', { 'data-body': key }));
+  return element('section.panel', { 'aria-labelledby': `${key}-h`, 'data-part': key },
+    element('header', element('h2', { id: `${key}-h` }, title), ...content, element('div.actions', actions)),
+    element('div', { 'data-body': key }));
 }
 
 /** @param {Api.Workspace} record */
 function build(record) {
   const name = quoted(record.name);
-  const link = (tab, cmd, label) => element('a', { class: 'small', href: tabPath(tab), 'data-cmd': cmd }, label);
+  const link = (tab, cmd, label) => element('a.small', { href: tabPath(tab), 'data-cmd': cmd }, label);
   const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'),
-    element('span', { class: 'muted small' }, 'every 2 s'));
+    element('span.muted.small', 'every 2 s'));
   find('[data-body]', now).className = 'body';
   find('[data-body]', now).append(
-    element('div', { class: 'cols half', 'data-meters': true }, ...meterSkeleton(record.gpus.length))
+    element('div.cols.half', { 'data-meters': true }, ...meterSkeleton(record.gpus.length))
   );
-  const happened = element('a', { class: 'small', href: `/activity?workspace=${encodeURIComponent(record.id)}`,
+  const happened = element('a.small', { href: `/activity?workspace=${encodeURIComponent(record.id)}`,
     'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
-  find('#screen').append(element('div', { class: 'stack-4', 'data-reasons': true }),
-    element('div', { class: 'cols side-r overview' },
-      element('div', { class: 'stack-4' }, now,
-        panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
+  find('#screen').append(element('div.stack-4', { 'data-reasons': true }),
+    element('div.cols.side-r.overview',
+      element('div.stack-4', now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
         panel('last', 'Last output', element('span', { 'data-all': true }))),
-      element('aside', { class: 'panel', 'aria-labelledby': 'facts-h' },
-        element('header', {}, element('h2', { id: 'facts-h' }, 'What it is'),
-          element('div', { class: 'actions', 'data-change': true })),
-        element('div', { class: 'body', 'data-body': 'facts' }),
+      element('aside.panel', { 'aria-labelledby': 'facts-h' },
+        element('header', element('h2', { id: 'facts-h' }, 'What it is'),
+          element('div.actions', { 'data-change': true })), element('div.body', { 'data-body': 'facts' }),
         element('footer', { 'data-foot': true },
-          element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.'))),
+          element('span.muted.small', 'Size and variables change while it is stopped.'))),
       panel('happened', 'What happened', happened)));
 }
 
@@ -92,7 +90,7 @@ function showAll() {
   put(find('[data-change]'), [record.name, record.status], () =>
     record.allowed_actions.includes('edit')
       ? [
-        element('a', { class: 'small', href: tabPath('settings'),
+        element('a.small', { href: tabPath('settings'),
           'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change'),
       ]
       : []);
@@ -113,8 +111,7 @@ async function followNow(path) {
 // The same, until the first answer: as high as it will be.
 function meterSkeleton(gpus) {
   const skeletonNow = () =>
-    element('div', { class: 'gauge' },
-      element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
+    element('div.gauge', element('div.row', skeleton('2'), element('span.push', skeleton('2'))), bar(0));
   return Array.from({ length: 2 + gpus }, skeletonNow);
 }
 
@@ -125,7 +122,7 @@ function showApps() {
   if (place.hidden) return;
   const items = overview.launchers ?? record.launchers;
   put(bodyOf('apps'), [items, record.ports, record.name], () => [
-    element('table', { class: 'table mid fold', role: 'table', 'aria-label': 'Apps' },
+    element('table.table.mid.fold', { role: 'table', 'aria-label': 'Apps' },
       element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record)))),
   ]);
 }
@@ -134,22 +131,22 @@ function showApps() {
 function appRow(item, record) {
   const port = record.ports.find(other => other.name === item.port);
   const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);
-  return element('tr', { role: 'row', class: 'plain' },
+  return element('tr.plain', { role: 'row' },
     cell('app',
-      element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name),
-        element('span', { class: 'muted small mono' }, item.name))),
-    cell('', item.state ? launcherState(item) : element('span', { class: 'muted' }, '…')),
+      element('div.stack', element('span.strong.ref', item.title || item.name),
+        element('span.muted.small.mono', item.name))),
+    cell('', item.state ? launcherState(item) : element('span.muted', '…')),
     cell(port ? 'way' : 'muted small', ...(port ? wayOf(item, port) : ['no port'])),
     cell('c-act',
-      element('div', { class: 'row' }, item.state === 'started' && item.connect && openButton(record, item),
+      element('div.row', item.state === 'started' && item.connect && openButton(record, item),
         logButton(record, item))));
 }
 
 // The address and how another computer comes to it: as high before its state is known.
 function wayOf(item, port) {
   return [
-    element('div', { class: 'stack' },
-      element('span', { class: 'row' }, connectOf(port), item.state === 'started' && tokenOf(overview.record, item)),
+    element('div.stack',
+      element('span.row', connectOf(port), item.state === 'started' && tokenOf(overview.record, item)),
       command(sshLine(port))),
   ];
 }
@@ -164,10 +161,9 @@ function showOutput() {
     launcher ? ` --launcher ${quoted(launcher)}` : ''
   } --tail ${LINES_STOPPED}`;
   put(find('#last-h'), [launcher],
-    () =>
-      ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
+    () => ['Last output', launcher && ' of ', launcher && element('span.mono', launcher)].filter(Boolean));
   put(find('[data-all]'), [href, cmd],
-    () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
+    () => [element('a.small', { href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
   const text = output === null
     ? ''
     : error

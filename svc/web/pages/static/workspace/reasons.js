@@ -10,9 +10,8 @@ const GIB_SIZE = 2 ** 30;
 
 export function noticeOf(kind, title, text, { buttons = [], cmd = '', code = '' } = {}) {
   return element('div', { class: `notice ${kind}` }, icon(kind ? 'warning' : 'info'),
-    element('div', {}, element('p', {}, element('b', {}, title), ' ', ...text),
-      buttons.length > 0 && element('div', { class: 'row' }, ...buttons), cmd && command(cmd),
-      code && element('span', { class: 'code' }, code)));
+    element('div', element('p', element('b', title), ' ', ...text),
+      buttons.length > 0 && element('div.row', ...buttons), cmd && command(cmd), code && element('span.code', code)));
 }
 
 // The notices of a record, the gravest first. `patchAndStart(patch)` edits it and starts it; `pull` gets its image.
@@ -40,11 +39,9 @@ export function creating({ operation, status_reason: code, template }) {
     : 'It is being created.';
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
-  return element('div', { class: 'notice' }, icon('info'),
-    element('div', {},
-      element('p', {}, element('b', {}, title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''), isBytes
-      && element('p', { class: 'muted small num' },
-        `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
+  return element('div.notice', icon('info'),
+    element('div', element('p', element('b', title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''), isBytes
+      && element('p.muted.small.num', `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
       isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy')));
 }
 
@@ -74,7 +71,7 @@ function whileRunning(record) {
 // ---- it does not run ----
 
 function logsLink({ name }) {
-  return element('a', { class: 'btn sm quiet', href: `/workspaces/${encodeURIComponent(name)}/logs`,
+  return element('a.btn.sm.quiet', { href: `/workspaces/${encodeURIComponent(name)}/logs`,
     'data-cmd': `svc ws logs ${quoted(name)} --tail 200`, 'data-key': 'output' }, 'Its last output');
 }
 
@@ -187,8 +184,7 @@ const editAndStart = (name, patch) =>
   `svc ws edit ${quoted(name)} --file - <<< '${JSON.stringify(patch)}' && svc ws start ${quoted(name)}`;
 
 function patchButton(label, cmd, act, key = 'remedy') {
-  return element('button', { class: 'btn sm', type: 'button', 'data-key': key, 'data-cmd': cmd, on: { click: act } },
-    label);
+  return element('button.btn.sm', { type: 'button', 'data-key': key, 'data-cmd': cmd, on: { click: act } }, label);
 }
 
 // The last start failed: what it said.

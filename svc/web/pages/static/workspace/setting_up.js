@@ -14,9 +14,8 @@ let place = null;
 
 // What is shown instead of a workspace that is not there.
 export function absent(title, text) {
-  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, text),
-    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'),
-      'Your workspaces'));
+  return element('section.empty.dash', element('h2', title), element('p', text),
+    element('a.btn', { href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
 }
 
 // What is shown instead of a workspace of this name; null where none is set up.
@@ -24,7 +23,7 @@ export async function setupOf(name) {
   const found = await all('/api/operations?kind=setup&status=queued,running', { background: true });
   operation = found.find(({ subject }) => subject.name === name) ?? null;
   if (!operation) return null;
-  place = element('section', { class: 'notice', 'data-setup': true });
+  place = element('section.notice', { 'data-setup': true });
   showSetup();
   return place;
 }
@@ -34,17 +33,17 @@ function showSetup() {
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   replace(place, icon('info'),
-    element('div', {},
-      element('p', {}, element('b', {}, `${subject.name} is being set up.`), ' ',
+    element('div',
+      element('p', element('b', `${subject.name} is being set up.`), ' ',
         PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
       isBytes
-        && element('p', { class: 'muted small num' },
+        && element('p.muted.small.num',
           `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
       isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
-      element('div', { class: 'row' },
-        element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel',
+      element('div.row',
+        element('button.btn.sm', { type: 'button', 'data-key': 'cancel',
           'data-cmd': `svc operation cancel ${quoted(operation.id)}`, on: { click: cancel } }, icon('close'), 'Cancel'),
-        element('a', { class: 'btn sm quiet', href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' },
+        element('a.btn.sm.quiet', { href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' },
           'Your workspaces'))));
 }
 

@@ -31,24 +31,23 @@ const asked = session.secret
 // ---- the parts, once ----
 
 function build() {
-  const name = element('input', { class: 'input mono', maxlength: '63', autocomplete: 'off', autocapitalize: 'off',
+  const name = element('input.input.mono', { maxlength: '63', autocomplete: 'off', autocapitalize: 'off',
     spellcheck: 'false', required: true });
-  const renaming = element('form', { class: 'section', novalidate: true, 'data-renaming': true,
+  const renaming = element('form.section', { novalidate: true, 'data-renaming': true,
     on: { input: follow, submit: renameIt } },
-    element('div', { class: 'form-grid' },
+    element('div.form-grid',
       w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
-    element('div', { class: 'row' }, element('button', { class: 'btn', 'data-key': 'rename' }, 'Rename')));
-  const save = element('button', { class: 'btn primary', 'data-key': 'save' }, 'Save');
-  const discard = element('button', { class: 'btn quiet', type: 'button', 'data-key': 'discard',
-    on: { click: takeTheirs } }, 'Discard what I typed');
-  const form = element('form', { class: 'section', novalidate: true, 'data-editing': true,
+    element('div.row', element('button.btn', { 'data-key': 'rename' }, 'Rename')));
+  const save = element('button.btn.primary', { 'data-key': 'save' }, 'Save');
+  const discard = element('button.btn.quiet', { type: 'button', 'data-key': 'discard', on: { click: takeTheirs } },
+    'Discard what I typed');
+  const form = element('form.section', { novalidate: true, 'data-editing': true,
     on: { input: follow, change: follow, submit: saveAll } },
-    fieldsOf([save, discard, element('span', { class: 'muted small', 'data-unsaved': true })]));
-  find('#screen').append(element('div', { 'data-reasons': true, class: 'stack-4' }),
-    element('div', { class: 'panel' },
-      element('div', { class: 'body stack-4' }, renaming, form,
-        element('div', { class: 'section', 'data-rules': true }),
-        element('div', { class: 'section', 'data-ending': true }))));
+    fieldsOf([save, discard, element('span.muted.small', { 'data-unsaved': true })]));
+  find('#screen').append(element('div.stack-4', { 'data-reasons': true }),
+    element('div.panel',
+      element('div.body.stack-4', renaming, form, element('div.section', { 'data-rules': true }),
+        element('div.section', { 'data-ending': true }))));
 }
 
 const w2 = node => {
@@ -110,9 +109,8 @@ function showState() {
 }
 
 function info(title, text, ...buttons) {
-  return element('div', { class: 'notice' }, icon('info'),
-    element('div', {}, element('p', {}, element('b', {}, title), ' ', text),
-      buttons.length > 0 && element('div', { class: 'row' }, ...buttons)));
+  return element('div.notice', icon('info'),
+    element('div', element('p', element('b', title), ' ', text), buttons.length > 0 && element('div.row', ...buttons)));
 }
 
 function whyClosed({ status, allowed_actions: allowed }) {
@@ -128,19 +126,18 @@ function conflict() {
   const { base, theirs: { texts, names } } = edited;
   const mine = readForm(editForm());
   const row = name =>
-    element('li', {},
+    element('li',
       `${FIELD_LABELS[name]}: it was ${describe(name, base)}, now it is ${describe(name, texts)}; you typed ${
         describe(name, mine)
       }`);
-  return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'),
-    element('div', {},
-      element('p', {}, element('b', {}, 'It has changed meanwhile'),
+  return element('div.notice.warn', { role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'),
+    element('div',
+      element('p', element('b', 'It has changed meanwhile'),
         ', in another tab, on the host, or by a token. What you typed is still here.'),
-      element('ul', { class: 'small ref' }, names.map(row)),
-      element('div', { class: 'row' },
-        element('button', { class: 'btn sm', type: 'button', 'data-key': 'mine', on: { click: keepMine } },
-          'Keep what I typed'),
-        element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } },
+      element('ul.small.ref', names.map(row)),
+      element('div.row',
+        element('button.btn.sm', { type: 'button', 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
+        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } },
           'Take what is there now'))));
 }
 
@@ -174,14 +171,14 @@ function rules({ idle, template, name, command, newer_image: isNewerImage }) {
     : idle.action === 'stop'
     ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.`
     : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
-  return [element('h2', {}, 'By its template'),
-    element('p', { class: 'soft' }, text, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
+  return [element('h2', 'By its template'),
+    element('p.soft', text, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
       element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
         'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
     ...(newer
       ? [
-        element('div', { class: 'row' },
-          element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade',
+        element('div.row',
+          element('button.btn', { type: 'button', 'data-key': 'upgrade',
             'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } },
             `What ${newer} changes`)),
       ]
@@ -195,13 +192,13 @@ function ending({ allowed_actions: allowed, status }) {
     for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']])
       setAttribute(button, key, value);
   }
-  return [element('h2', {}, 'Delete'),
-    element('p', { class: 'soft' },
+  return [element('h2', 'Delete'),
+    element('p.soft',
       `Deletes the container and what was installed in it. Files under /work stay.${
         status === 'running' ? ' It is stopped first.' : ''
       }`),
-    element('div', { class: 'row' }, button,
-      isOff && element('span', { class: 'muted small', id: 'delete-why' }, 'It is on its way: wait for its end.'))];
+    element('div.row', button,
+      isOff && element('span.muted.small', { id: 'delete-why' }, 'It is on its way: wait for its end.'))];
 }
 
 // ---- the line, as it is typed ----

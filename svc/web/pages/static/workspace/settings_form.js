@@ -16,43 +16,40 @@ function sizeField(name) {
 
 // `buttons` stand below the fields.
 export function fieldsOf(buttons) {
-  const mode = element('select', { class: 'input' },
-    ['exclusive', 'shared'].map(value => element('option', { value }, value)));
+  const mode = element('select.input', ['exclusive', 'shared'].map(value => element('option', { value }, value)));
   const restart = element('input', { type: 'checkbox', id: 'f-restart_on_boot', name: 'restart_on_boot' });
-  const lines = element('textarea', { class: 'input mono', rows: '4', autocapitalize: 'off', spellcheck: 'false',
-    wrap: 'off', placeholder: 'sh\n-c\npython3 /work/train.py --epochs 20' });
+  const lines = element('textarea.input.mono', { rows: '4', autocapitalize: 'off', spellcheck: 'false', wrap: 'off',
+    placeholder: 'sh\n-c\npython3 /work/train.py --epochs 20' });
   const wide = node => {
     node.classList.add('w2');
     return node;
   };
-  return element('fieldset', { class: 'stack-4', 'data-editable': true },
-    element('legend', { class: 'vh' }, 'What changes while it is stopped'),
-    element('div', { class: 'section' }, element('div', { class: 'form-grid' }, wide(
+  return element('fieldset.stack-4', { 'data-editable': true },
+    element('legend.vh', 'What changes while it is stopped'), element('div.section', element('div.form-grid', wide(
       field('display_name', 'Title', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }),
         'For people; may be empty')
     ))),
-    element('div', { class: 'section' }, element('h2', {}, 'Size'),
-      element('div', { class: 'form-grid' }, sizeField('gpu_count'),
+    element('div.section', element('h2', 'Size'),
+      element('div.form-grid', sizeField('gpu_count'),
         field('resources.gpu_mode', 'Mode', mode, 'exclusive: no other workspace has them'), sizeField('cpu_limit'),
         sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
-    element('div', { class: 'section' }, element('h2', {}, 'Variables'),
-      element('div', { class: 'stack-2', 'data-rows': 'env' }),
-      element('div', { class: 'row' },
-        element('button', { class: 'btn sm', type: 'button', 'data-add': true,
-          on: { click: () => addVariable().focus() } }, icon('plus'), 'Add a variable'))),
-    element('div', { class: 'section' }, element('h2', {}, 'Network'), element('div', { class: 'form-grid' }, wide(
+    element('div.section', element('h2', 'Variables'), element('div.stack-2', { 'data-rows': 'env' }),
+      element('div.row',
+        element('button.btn.sm', { type: 'button', 'data-add': true, on: { click: () => addVariable().focus() } },
+          icon('plus'), 'Add a variable'))),
+    element('div.section', element('h2', 'Network'), element('div.form-grid', wide(
       field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }),
         'On it, your workspaces reach each other by name. Empty: none.')
     ))),
-    element('div', { class: 'section' }, element('h2', {}, 'Command'),
+    element('div.section', element('h2', 'Command'),
       field('command', 'Its own command', lines,
         "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.")),
-    element('div', { class: 'section' }, element('h2', {}, 'Reboot'),
-      element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted'))),
-    element('label', { class: 'check', 'data-replace': true, hidden: true },
+    element('div.section', element('h2', 'Reboot'),
+      element('label.check', restart, element('span', 'Start it again after the host has rebooted'))),
+    element('label.check', { 'data-replace': true, hidden: true },
       element('input', { type: 'checkbox', name: 'replace_container' }),
-      element('span', {}, 'Give it a new container: what was installed in it is lost, the files in /work stay')),
-    element('div', { class: 'row' }, ...buttons));
+      element('span', 'Give it a new container: what was installed in it is lost, the files in /work stay')),
+    element('div.row', ...buttons));
 }
 
 let rowNumber = 0;
@@ -61,11 +58,11 @@ let rowNumber = 0;
 function addVariable(name = '', value = '') {
   const id = `variable-${rowNumber += 1}`;
   const control = (part, label, kind, text) =>
-    element('div', { class: 'field' }, element('label', { class: 'vh', for: `${id}-${part}` }, label),
+    element('div.field', element('label.vh', { for: `${id}-${part}` }, label),
       input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
-  const remove = element('button', { class: 'btn icon quiet', type: 'button',
-    'aria-label': `Remove the variable ${name}`.trim(), on: { click: () => takeAway(row) } }, icon('close'));
-  const row = element('div', { class: 'env-row' }, control('name', 'Name of the variable', '', name),
+  const remove = element('button.btn.icon.quiet', { type: 'button', 'aria-label': `Remove the variable ${name}`.trim(),
+    on: { click: () => takeAway(row) } }, icon('close'));
+  const row = element('div.env-row', control('name', 'Name of the variable', '', name),
     control('value', 'Value', '', value), remove);
   find('[data-rows=env]').append(row);
   return find('input', row);

@@ -17,12 +17,12 @@ export function offerToWait(notice, { record, path, gpus, done }) {
   const text = find('p', notice);
   const row = find('.row', notice);
   row.prepend(element('span', { 'data-wait': true }, waitButton(record)));
-  if (gpus?.length) text.after(element('div', { class: 'bank-box' }, bank(gpus, { compact: true })));
+  if (gpus?.length) text.after(element('div.bank-box', bank(gpus, { compact: true })));
 }
 
 /** @param {Api.Workspace} record */
 function waitButton(record) {
-  return element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'wait',
+  return element('button.btn.sm.quiet', { type: 'button', 'data-key': 'wait',
     'data-cmd': `svc ws start ${quoted(record.name)}`, on: { click: () => wait(record) } },
     'Keep trying while this page is open');
 }
@@ -35,9 +35,9 @@ function wait(record) {
 }
 
 function notify(at) {
-  replace(find('[data-wait]', waiting.notice), element('span', { class: 'state busy', role: 'status' }, 'Trying'), ' ',
-    element('span', { class: 'muted small' }, 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
-    element('button', { class: 'btn sm', type: 'button', 'data-key': 'wait', on: { click: () => {
+  replace(find('[data-wait]', waiting.notice), element('span.state.busy', { role: 'status' }, 'Trying'), ' ',
+    element('span.muted.small', 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
+    element('button.btn.sm', { type: 'button', 'data-key': 'wait', on: { click: () => {
       const { record } = waiting;
       stopWaiting();
       replace(find('[data-wait]', waiting.notice), waitButton(record));

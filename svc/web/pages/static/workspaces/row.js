@@ -25,19 +25,18 @@ function workspaceRow(workspace, context) {
   const { name, template } = workspace;
   const newer = template.newer_revision
     && ['; ',
-      element('a', { class: 'small', href: `/templates/${template.name}`,
-        'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
+      element('a.small', { href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` },
+        `${template.newer_revision} is out`)];
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': workspace.id },
     cell(null, '',
-      element('div', { class: 'stack' },
-        element('a', { class: 'name', href: pathOf(workspace), title: spelledOut(workspace.display_name) || name,
+      element('div.stack',
+        element('a.name', { href: pathOf(workspace), title: spelledOut(workspace.display_name) || name,
           'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
-        element('span', { class: 'muted small' }, `${template.name}, revision ${template.revision}`,
-          ...(newer || [])))), cell('State', '', element('div', { class: 'stack' }, ...stateOf(workspace, context))),
+        element('span.muted.small', `${template.name}, revision ${template.revision}`, ...(newer || [])))),
+    cell('State', '', element('div.stack', ...stateOf(workspace, context))),
     cell('GPUs', '', ...gpusOf(workspace, context.gpus)), cell('Size', 'num soft nw', ...sizeOf(workspace)),
     cell('Apps', '', ...appsOf(workspace, context.live)),
-    cell(null, 'c-act',
-      element('div', { class: 'row' }, ...buttonsOf(workspace, context), menuOf(workspace, context))));
+    cell(null, 'c-act', element('div.row', ...buttonsOf(workspace, context), menuOf(workspace, context))));
 }
 
 const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
@@ -51,22 +50,20 @@ function stateOf(workspace, { doing, act, isAway }) {
   if (status === 'failed') return [stateMark('failed', 'Failed'), why(workspace)];
   if (status === 'stopped') return [stateMark('stopped', 'Stopped'), why(workspace)];
   if (health === 'gpu_lost')
-    return [stateMark('failed', 'GPU lost'),
-      element('span', { class: 'small is-danger' }, 'restart it for another one')];
+    return [stateMark('failed', 'GPU lost'), element('span.small.is-danger', 'restart it for another one')];
   const idle = idleOf(workspace);
   if (!idle)
     return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
-  const keep = element('button', { class: 'btn link small', type: 'button',
-    'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null,
-    'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep',
-    on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
+  const keep = element('button.btn.link.small', { type: 'button', 'aria-label': `Keep 12 h: ${workspace.name}`,
+    'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`,
+    'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
   const text = idle.action === 'stop'
-    ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))
+    ? element('span.state.warn', element('span', 'Idle, stops in ', time(idle.ends, 'until')))
     : stateMark('warn', 'Idle');
   return [text, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
 }
 
-const small = (...content) => element('span', { class: 'muted small' }, ...content);
+const small = (...content) => element('span.muted.small', ...content);
 
 /** @param {Api.Workspace} workspace */
 function why(workspace) {
@@ -85,15 +82,14 @@ function gpusOf({ gpus, resources, status }, all) {
   if (count === 0 && gpus.length === 0) return [];
   if (gpus.length === 0) {
     return [
-      element('span', { class: 'gpus' },
-        element('span', { class: 'chip-n want' }, element('span', { class: 'vh' }, 'wants '), String(count)),
+      element('span.gpus', element('span.chip-n.want', element('span.vh', 'wants '), String(count)),
         small(status === 'running' ? 'GPUs' : 'wanted')),
     ];
   }
   const isShared = gpus.some(gpu => gpu.mode === 'shared');
   const index = gpu => all.find(other => other.uuid === gpu.uuid)?.index ?? '–';
   return [
-    element('span', { class: 'gpus' }, element('span', { class: 'vh' }, gpus.length === 1 ? 'GPU ' : 'GPUs '),
+    element('span.gpus', element('span.vh', gpus.length === 1 ? 'GPU ' : 'GPUs '),
       gpus.map(gpu =>
         element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, String(index(gpu)))
       ), isShared && small('shared')),
@@ -106,7 +102,7 @@ function sizeOf({ name, resources, status_reason: code }) {
     : `${amount(resources.cpu_limit)}\u00a0${resources.cpu_limit === 1 ? 'CPU' : 'CPUs'}`;
   const memory = resources.memory_bytes === null ? 'all memory' : `${gibibytes(resources.memory_bytes)}\u00a0GiB`;
   const raise = code === 'oom_killed' && resources.memory_bytes !== null
-    && element('a', { class: 'small', href: `/workspaces/${encodeURIComponent(name)}/settings`,
+    && element('a.small', { href: `/workspaces/${encodeURIComponent(name)}/settings`,
       'data-cmd': `svc ws edit ${quoted(name)} --file - <<< '{"resources": {"memory_bytes": ${
         resources.memory_bytes * 2
       }}}'`, 'data-key': 'raise' }, 'Raise');
@@ -126,15 +122,14 @@ function appsOf(workspace, live) {
       );
     else if (is === 'exited')
       parts.push(
-        element('span', { class: 'stack' },
-          isDead(launcher) ? element('span', { class: 'is-danger' }, `${name} ended`) : small(`${name} ended`),
-          element('span', { class: 'small' }, code === null ? '' : `with ${code}: `,
+        element('span.stack', isDead(launcher) ? element('span.is-danger', `${name} ended`) : small(`${name} ended`),
+          element('span.small', code === null ? '' : `with ${code}: `,
             element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`,
               'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`,
               'data-key': `log-${name}` }, 'its log')))
       );
   }
-  return parts.length ? [element('span', { class: 'row' }, ...parts)] : [];
+  return parts.length ? [element('span.row', ...parts)] : [];
 }
 
 // ---- buttons ----
@@ -145,7 +140,7 @@ function buttonsOf(workspace, context) {
   const buttons = [];
   if (allowed.includes('exec'))
     buttons.push(
-      element('a', { class: 'btn sm', href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`,
+      element('a.btn.sm', { href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`,
         'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal')
     );
   if (allowed.includes('stop') && status === 'running')
@@ -181,9 +176,9 @@ function actionButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet
 function menuOf(workspace, { act, isAway, doing }) {
   const { name, allowed_actions: allowed } = workspace;
   const go = (label, path, cmd) =>
-    element('li', {}, element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
+    element('li', element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
   const does = (kind, label, cmd, danger = false) =>
-    element('li', {},
+    element('li',
       element('button', { type: 'button', class: danger ? 'danger' : null,
         'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, on: { click: () => act(kind, workspace) } },
         label));
@@ -195,10 +190,10 @@ function menuOf(workspace, { act, isAway, doing }) {
     items.push(does('stop', 'Stop', `svc ws stop ${quoted(name)}`));
   items.push(go('Settings', '/settings', `svc ws edit ${quoted(name)} --file patch.json`));
   if (allowed.includes('delete'))
-    items.push(element('li', {}, element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
-  return element('details', { class: 'menu' },
-    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' },
-      icon('more')), element('ul', {}, ...items));
+    items.push(element('li', element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
+  return element('details.menu',
+    element('summary.btn.icon.sm.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
+    element('ul', ...items));
 }
 
 // ---- a set-up: its workspace is there when its image is ----
@@ -210,18 +205,17 @@ function setupRow(operation, { act, isAway }) {
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
     cell(null, '',
-      element('div', { class: 'stack' },
-        element('a', { class: 'name', href: `/new?setup=${encodeURIComponent(operation.id)}`,
+      element('div.stack',
+        element('a.name', { href: `/new?setup=${encodeURIComponent(operation.id)}`,
           'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name),
         small(template?.name ?? ''))),
     cell('State', '',
-      element('div', { class: 'stack' },
+      element('div.stack',
         stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'), isBytes
-        && element('span', { class: 'muted small num' },
+        && element('span.muted.small.num',
           `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
         isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))), cell('GPUs'), cell('Size'),
-    cell('Apps'), cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
-      class: 'btn sm',
+    cell('Apps'), cell(null, 'c-act', element('div.row', element('button.btn.sm', {
       type: 'button',
       'aria-label': `Cancel the set-up of ${subject.name}`,
       'aria-disabled': isAway ? 'true' : null,

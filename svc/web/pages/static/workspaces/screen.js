@@ -81,12 +81,11 @@ function show() {
 function showEmpty() {
   showCounts();
   place.replaceChildren(
-    element('section', { class: 'empty dash' }, element('h2', {}, 'No workspace yet'),
-      element('p', {}, 'A workspace is a container of your own with the files of ',
-        element('span', { class: 'mono' }, 'work'), ' at ', element('span', { class: 'mono' }, '/work'),
-        '. Choose a template; its image is pulled once, into your store.'),
-      element('a', { class: 'btn', href: '/new', 'data-cmd': 'svc ws setup --template TEMPLATE --name NAME' },
-        icon('plus'), 'New workspace'), command('svc template list'))
+    element('section.empty.dash', element('h2', 'No workspace yet'),
+      element('p', 'A workspace is a container of your own with the files of ', element('span.mono', 'work'), ' at ',
+        element('span.mono', '/work'), '. Choose a template; its image is pulled once, into your store.'),
+      element('a.btn', { href: '/new', 'data-cmd': 'svc ws setup --template TEMPLATE --name NAME' }, icon('plus'),
+        'New workspace'), command('svc template list'))
   );
 }
 
@@ -101,14 +100,14 @@ function loading() {
   find('[data-room]').replaceChildren(headroomSkeleton());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () =>
-    element('tr', { class: 'plain', role: 'row' }, cells.map(widths =>
-      element('td', { role: 'cell' }, widths.length > 0 && element('div', { class: 'stack-2' }, skeleton(...widths)))
+    element('tr.plain', { role: 'row' }, cells.map(widths =>
+      element('td', { role: 'cell' }, widths.length > 0 && element('div.stack-2', skeleton(...widths)))
     ));
   const waiting = filters();
   waiting.inert = true;
-  return element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
-    element('div', { class: 'panel' },
-      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(),
+  return element('section.stack-2', { 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
+    element('div.panel',
+      element('table.table.fold', { role: 'table', 'aria-label': 'Workspaces' }, head(),
         element('tbody', { role: 'rowgroup' }, row(), row(), row(), row()))));
 }
 
@@ -120,7 +119,7 @@ function head() {
       title === 'Name' ? element('button', { type: 'button', 'data-key': 'sort', on: { click: sort } }, title) : title);
   return element('thead', { role: 'rowgroup' },
     element('tr', { role: 'row' }, titles.map(cell),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
+      element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions'))));
 }
 
 const filters = () =>
@@ -130,13 +129,13 @@ const filters = () =>
   } });
 
 function list() {
-  return element('section', { class: 'stack-2', 'aria-labelledby': 'list-h', 'data-list': true },
-    element('h2', { class: 'vh', id: 'list-h' }, 'Your workspaces'), filters(),
+  return element('section.stack-2', { 'aria-labelledby': 'list-h', 'data-list': true },
+    element('h2.vh', { id: 'list-h' }, 'Your workspaces'), filters(),
     element('div', { 'data-answer': true, hidden: true }),
-    element('div', { class: 'panel' },
-      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(),
+    element('div.panel',
+      element('table.table.fold', { role: 'table', 'aria-label': 'Workspaces' }, head(),
         element('tbody', { role: 'rowgroup' })),
-      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No workspace matches.')));
+      element('p.body.muted', { 'data-none': true, hidden: true }, 'No workspace matches.')));
 }
 
 function sort() {
