@@ -53,7 +53,7 @@ def test_requests_are_sent_by_one_module() -> None:
 
 
 def test_screens_have_one_life_cycle() -> None:
-    """Reading, rendering, errors and refreshing: nobody else starts the frame or begins to follow the events."""
+    """Reading, rendering, errors and refreshing: nobody else starts the frame or follows the events."""
     holders = {name for name, text in sources().items() if re.search(r"\b(startFrame|goLive)\b", text)}
     assert holders == {"frame/frame.js", "screen/page.js"}
 

@@ -176,7 +176,7 @@ def test_an_empty_folder(browser: Driver, canned: Canned, disk: Disk) -> None:
 
 
 def test_a_folder_that_goes_while_it_is_shown(browser: Driver, canned: Canned, disk: Disk) -> None:
-    """It is read anew when events may have been missed; where it cannot be read for now, what is shown stays."""
+    """Read anew when events may have been missed; what cannot be read for now stays as it was."""
     visit(browser, canned, SEVEN_B)
     until(browser, lambda: names(browser) and canned.streams, "the folder")
     lists = len(canned.sent("GET /api/fs/work/list"))

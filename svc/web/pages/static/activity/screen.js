@@ -130,8 +130,7 @@ function showAll() {
   }
   screen.replaceChildren(
     element('section.panel', { 'aria-label': 'Activity' },
-      element('table.table.dense.fold.log-rows', { role: 'table', 'aria-label': 'Activity' }, head(),
-        element('tbody', { role: 'rowgroup' })),
+      element('table.table.dense.fold.log-rows', { 'aria-label': 'Activity' }, head(), element('tbody')),
       element('footer', element('span.muted.small.num', { 'data-count': true }),
         element('div.row.push', { 'data-end': true })))
   );
@@ -140,17 +139,14 @@ function showAll() {
 }
 
 function head() {
-  return element('thead', { role: 'rowgroup' },
-    element('tr', { role: 'row' },
-      ['When', 'What', 'How it ended', 'Through', 'Request'].map(title =>
-        element('th', { role: 'columnheader', scope: 'col' }, title)
-      )));
+  return element('thead',
+    element('tr',
+      ['When', 'What', 'How it ended', 'Through', 'Request'].map(title => element('th', { scope: 'col' }, title))));
 }
 
 function rowOf(row) {
   const [kind, text] = ending(row);
-  return element('tr', { role: 'row', tabindex: '-1', 'data-id': row.id },
-    cell(null, 'muted small num nw', time(row.at, 'ago')),
+  return element('tr', { tabindex: '-1', 'data-id': row.id }, cell(null, 'muted small num nw', time(row.at, 'ago')),
     cell(null, 'ref', element('span', { title: row.action }, sentence(row, me))),
     cell('Ended', '', element('span', { class: `state ${kind}`, title: row.outcome }, text)),
     cell('Through', 'muted small', through(row)), cell('Request', 'muted tiny mono ref', row.request_id));
@@ -165,8 +161,7 @@ function showRows() {
   find('[data-count]').textContent = hasMore
     ? `${body.children.length} shown, of ${known.total} rows ${known.read} are read`
     : counted(body.children.length, 'row');
-  const button = element('button.btn.sm', { type: 'button', 'data-key': 'older', on: { click: older } },
-    'Show older ones');
+  const button = element('button.btn.sm', { 'data-key': 'older', on: { click: older } }, 'Show older ones');
   replace(find('[data-end]'), ...(hasMore ? [button] : []));
   watcher.disconnect();
   if (hasMore) watcher.observe(button);
@@ -186,8 +181,8 @@ function showFresh() {
   const text = `${counted(known.fresh, 'row is new', 'rows are new')}. `;
   if (place.firstChild?.textContent === text) return;
   replace(place, element('span', text),
-    element('button.btn.sm', { type: 'button', 'data-key': 'fresh',
-      on: { click: () => begin().then(() => scrollTo(0, 0)) } }, 'Show them'));
+    element('button.btn.sm', { 'data-key': 'fresh', on: { click: () => begin().then(() => scrollTo(0, 0)) } },
+      'Show them'));
 }
 
 function showEmpty() {
@@ -197,7 +192,7 @@ function showEmpty() {
       element('p', isFiltered
         ? 'No row of your activity matches.'
         : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
-      isFiltered && element('button.btn', { type: 'button', on: { click: () => {
+      isFiltered && element('button.btn', { on: { click: () => {
         for (const name of Object.keys(asked))
           asked[name] = '';
         showFilters();
@@ -212,12 +207,9 @@ function loading() {
     return null;
   }
   const row = () =>
-    element('tr.plain', { role: 'row' }, [['1'], ['4'], ['2'], ['2'], ['2']].map(widths =>
-      element('td', { role: 'cell' }, skeleton(...widths))
-    ));
+    element('tr.plain', [['1'], ['4'], ['2'], ['2'], ['2']].map(widths => element('td', skeleton(...widths))));
   return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
-    element('table.table.dense.fold', { role: 'table' }, head(),
-      element('tbody', { role: 'rowgroup' }, Array.from({ length: 10 }, row))));
+    element('table.table.dense.fold', head(), element('tbody', Array.from({ length: 10 }, row))));
 }
 
 // ---- filters ----
@@ -235,8 +227,8 @@ function showFilters() {
       beginSoon();
     } } });
   const kind = ([name, title]) =>
-    element('button', { type: 'button', 'aria-pressed': String(asked.kind === name), 'data-kind': name,
-      'data-key': `kind-${name}`, on: { click: () => {
+    element('button', { 'aria-pressed': String(asked.kind === name), 'data-kind': name, 'data-key': `kind-${name}`,
+      on: { click: () => {
         asked.kind = name;
         showFilters();
         begin();

@@ -64,8 +64,7 @@ function show() {
   showPage();
 }
 
-const pageButton = (key, label, press) =>
-  element('button.btn.sm', { type: 'button', 'data-key': key, on: { click: press } }, label);
+const pageButton = (key, label, press) => element('button.btn.sm', { 'data-key': key, on: { click: press } }, label);
 
 function showPage() {
   const { items, total } = known;
@@ -111,8 +110,8 @@ function showChain() {
     element('span.row', element('span', { class: `state ${kind}` }, text),
       element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
         report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
-      element('button.btn.link.small', { type: 'button', 'data-key': 'chain',
-        'data-cmd': apiLine('GET', '/api/admin/audit/chain'), on: { click: showChainDialog } }, 'The chain')));
+      element('button.btn.link.small', { 'data-key': 'chain', 'data-cmd': apiLine('GET', '/api/admin/audit/chain'),
+        on: { click: showChainDialog } }, 'The chain')));
 }
 
 function showChainDialog() {

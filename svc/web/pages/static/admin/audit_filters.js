@@ -90,11 +90,10 @@ export function filterControls(filters, accounts, { changed, typed }) {
     Object.entries(SPANS).map(([value, title]) =>
       element('option', { value, selected: value === filters.span }, title)
     ));
-  const clear = element('button.btn.link.small', { type: 'button', 'data-clear': true, 'data-key': 'clear',
-    on: { click: () => {
-      Object.assign(filters, Object.fromEntries(KEYS.map(key => [key, ''])), { span: '' });
-      changed(true);
-    } } }, 'Show all');
+  const clear = element('button.btn.link.small', { 'data-clear': true, 'data-key': 'clear', on: { click: () => {
+    Object.assign(filters, Object.fromEntries(KEYS.map(key => [key, ''])), { span: '' });
+    changed(true);
+  } } }, 'Show all');
   const rows = element('label.check.small',
     element('input', { type: 'checkbox', checked: filters.whole, 'data-key': 'whole', on: { change: event => {
       filters.whole = event.target.checked;

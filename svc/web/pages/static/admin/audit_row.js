@@ -28,8 +28,8 @@ export function auditRow({ row, began }) {
   const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
   return element('tr', { tabindex: '-1' },
     cell('r',
-      element('button.btn.link.tiny.num', { type: 'button', 'aria-label': `Row ${id}`, 'data-cmd': lineOf(row),
-        'data-key': 'row', on: { click: () => showRow(row, began) } }, String(id))),
+      element('button.btn.link.tiny.num', { 'aria-label': `Row ${id}`, 'data-cmd': lineOf(row), 'data-key': 'row',
+        on: { click: () => showRow(row, began) } }, String(id))),
     cell('muted small num nw', element('time', { datetime: at, title: `${stampOf(at)} UTC` }, stampOf(at))),
     cell('name small ref', user), cell('muted small ref', throughOf(row)), cell('mono small ref', action),
     cell('mono small ref', name || target, name && name !== target && element('div.muted.tiny', target),

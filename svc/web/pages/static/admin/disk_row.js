@@ -30,7 +30,7 @@ function diskRow(user, lack) {
   const amount = ([label, key]) =>
     amountCell(label, user[key], key === 'files_bytes' && files !== null ? counted(files, 'name') : null,
       key === 'total_bytes');
-  return element('tr', { role: 'row', tabindex: '-1', class: lack ? 'has-sub' : null },
+  return element('tr', { tabindex: '-1', class: lack ? 'has-sub' : null },
     cell(null, '', element('span.name.ref', name)), ...AMOUNTS.map(amount),
     cell('Image quota', quota === null ? 'r muted' : 'r', quota === null ? 'no limit' : byteSize(quota)),
     cell('Measured', 'small', measuredOf(user)));
@@ -54,8 +54,8 @@ function measuredOf({ measured_at: at, waiting, error, complete }) {
 }
 
 function lackRow({ name }, text) {
-  return element('tr.sub.plain', { role: 'row' },
-    element('td', { role: 'cell', colspan: '10' },
+  return element('tr.sub.plain',
+    element('td', { colspan: '10' },
       element('div.notice.warn.inset', icon('warning'),
         element('div', element('p.small.ref', element('span.vh', `${name}: `), text),
           command(adminLine('disk --measure', name))))));
@@ -64,8 +64,8 @@ function lackRow({ name }, text) {
 export function sumsRow({ sums, oldest, users }) {
   return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]),
     build: () =>
-      element('tr.plain', { role: 'row' }, cell(null, '', element('b', `All ${users.length} users`)),
-        ...AMOUNTS.map(([label, key]) => amountCell(label, sums[key], null, key === 'total_bytes')),
-        cell('Image quota', ''),
+      element('tr.plain', cell(null, '', element('b', `All ${users.length} users`)), ...AMOUNTS.map(([label, key]) =>
+        amountCell(label, sums[key], null, key === 'total_bytes')
+      ), cell('Image quota', ''),
         cell('Measured', 'small muted', oldest && element('span', 'oldest ', time(oldest, 'ago')))) };
 }

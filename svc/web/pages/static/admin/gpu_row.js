@@ -54,7 +54,7 @@ export function gpuRow(gpu, context) {
   const own = leases(gpu), outside = gpu.holders.filter(holder => holder.outside);
   const [kind, text] = STATES[gpu.state] ?? ['warn', gpu.state];
   const since = own.filter(holder => holder.since);
-  return element('tr', { role: 'row', tabindex: '-1' },
+  return element('tr', { tabindex: '-1' },
     cell(null, '',
       element('div.row.nowrap', element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
         element('span.muted.tiny.mono.nw', { title: gpu.uuid }, shortened(gpu.uuid)))),
@@ -124,8 +124,8 @@ export function lostNotice(gpu, { isAway, stopping, stop }) {
       '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.']
       .flat();
   const buttons = own.filter(holder => holder.workspace_id).map(holder =>
-    element('button.btn.sm.danger', { type: 'button',
-      'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }), 'data-key': `lost-${holder.workspace_id}`,
+    element('button.btn.sm.danger', { 'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }),
+      'data-key': `lost-${holder.workspace_id}`,
       'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } },
       icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
   );

@@ -102,8 +102,7 @@ function showNone(provider) {
         provider === 'none' ? 'The service is set to look for none (SVC_GPU_PROVIDER=none).' : 'The driver lists none.',
         cdi?.problem && ` ${cdi.problem}.`),
       element('div.cmd', element('code', cdi?.remedy || 'sudo svc admin doctor'),
-        element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
-          icon('copy'))))
+        element('button.btn.icon', { 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy'))))
   );
 }
 

@@ -64,9 +64,7 @@ export function doctorPanel({ report, items }) {
             + 'then, each with its remedy.'), remedy(report.command)));
   }
   const faults = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
-  const table = (rows, label) =>
-    element('table.table.fold.doctor', { role: 'table', 'aria-label': label },
-      element('tbody', { role: 'rowgroup' }, rows));
+  const table = (rows, label) => element('table.table.fold.doctor', { 'aria-label': label }, element('tbody', rows));
   return panel('doctor', 'Doctor', aside, faults.length > 0 && table(faults.flatMap(findingRows), 'To be mended'),
     faults.length === 0 && element('div.body', element('p', state('ok', 'Nothing to mend'))),
     element('footer',
@@ -79,13 +77,12 @@ export function doctorPanel({ report, items }) {
 function findingRows({ code, level, found, remedy: next }) {
   const [kind, text] = LEVELS[level] ?? ['warn', level];
   const rows = [
-    element('tr', { role: 'row', class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', state(kind, text)),
+    element('tr', { class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', state(kind, text)),
       cell(null, 'name small ref w-code', code), cell(null, 'ref', found)),
   ];
   if (next)
     rows.push(
-      element('tr.sub.plain', { role: 'row' }, cell(null, ''),
-        element('td', { role: 'cell', colspan: '2' }, remedy(next)))
+      element('tr.sub.plain', cell(null, ''), element('td', { colspan: '2' }, remedy(next)))
     );
   return rows;
 }

@@ -73,7 +73,7 @@ function rowOf(policy) {
   const options = press => ({ isAway: isAway() || doing.has(name), press });
   const limit = ([label, key, form]) =>
     cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
-  return element('tr', { role: 'row', tabindex: '-1' }, cell(null, '', element('span.name.ref', name)),
+  return element('tr', { tabindex: '-1' }, cell(null, '', element('span.name.ref', name)),
     cell('Accounts', 'r', String(users)), ...COLUMNS.map(limit),
     cell(null, 'c-act',
       element('div.row',

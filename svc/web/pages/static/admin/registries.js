@@ -108,11 +108,10 @@ function rowOf({ entry, goes, comes, becomes }) {
     ? element('span.tag.warn', 'to change')
     : null;
   const isChange = goes || comes || becomes;
-  const button = element('button.btn.sm.quiet', { type: 'button',
-    'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
+  const button = element('button.btn.sm.quiet', { 'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
     'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn',
     on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
-  return element('tr', { role: 'row', tabindex: '-1' },
+  return element('tr', { tabindex: '-1' },
     cell(null, '', element('div.row', element('span.name.ref', entry.host), tag)),
     cell('Path', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'any'),
     cell('Transport', '', insecure
@@ -135,8 +134,7 @@ function showHow() {
   const place = find('[data-how]');
   const cmd = text =>
     element('div.cmd', element('code', text),
-      element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' },
-        icon('copy')));
+      element('button.btn.icon', { 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
   const why = element('p.soft.small',
     "The list is a file of root's: what users pull runs on the host, and a stolen session of an administrator "
       + 'must not add a place to pull from. ',
@@ -178,8 +176,8 @@ function addForm() {
     'data-key': 'registry' });
   const insecure = element('input', { type: 'checkbox', id: 'f-insecure', name: 'insecure' });
   const wrong = element('span.field-error', { id: 'f-registry-e', role: 'alert', hidden: true });
-  const button = element('button.btn', { 'data-key': 'add', 'data-cmd': 'sudo svc admin registry add HOST' },
-    icon('plus'), 'Add');
+  const button = element('button.btn', { type: 'submit', 'data-key': 'add',
+    'data-cmd': 'sudo svc admin registry add HOST' }, icon('plus'), 'Add');
   const entryOf = () => ({ ...parsed(where.value), insecure: insecure.checked });
   const say = text => {
     wrong.textContent = text;

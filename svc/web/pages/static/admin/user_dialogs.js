@@ -172,8 +172,8 @@ export async function showWorkspaces({ name }) {
   };
   const row = workspace => {
     const cmd = stopLine({ id: workspace.id, owner: name });
-    const stop = element('button.btn.sm.push', { type: 'button', 'aria-label': `Stop ${workspace.name}`,
-      'data-cmd': cmd, title: cmd, on: { click: () => press(stop, workspace) } }, 'Stop');
+    const stop = element('button.btn.sm.push', { 'aria-label': `Stop ${workspace.name}`, 'data-cmd': cmd, title: cmd,
+      on: { click: () => press(stop, workspace) } }, 'Stop');
     return element('div.row', element('span.name.ref', workspace.name),
       state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped',
         workspace.status), workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);

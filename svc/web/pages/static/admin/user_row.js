@@ -51,7 +51,7 @@ function userRow(account, remedy, context) {
   const { name, display_name: person, superuser, retired, status, quota } = account;
   const [kind, text] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
   const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
-  return element('tr', { role: 'row', tabindex: '-1', class: remedy ? 'has-sub' : null },
+  return element('tr', { tabindex: '-1', class: remedy ? 'has-sub' : null },
     cell(null, '',
       element('div.stack',
         element('span.row', element('span.name.ref', name), superuser && element('span.tag.line-tag', 'administrator')),
@@ -141,8 +141,8 @@ function menuOf(account, { isAway, doing, me, act }) {
 }
 
 function remedyRow({ name }, { what, line, code }) {
-  return element('tr.sub.plain', { role: 'row' },
-    element('td', { role: 'cell', colspan: '9' },
+  return element('tr.sub.plain',
+    element('td', { colspan: '9' },
       element('div.notice.warn.inset', icon('warning'),
         element('div',
           element('p.small.ref', element('span.vh', `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),

@@ -40,9 +40,7 @@ export function openMore(place, change) {
     };
     rows.before(element('h3', title));
     rows.after(
-      element('div',
-        element('button.btn.sm', { type: 'button', 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'),
-          label))
+      element('div', element('button.btn.sm', { 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'), label))
     );
   }
   networkField(place);

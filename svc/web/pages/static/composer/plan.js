@@ -149,8 +149,7 @@ function blocked(blocks, state, on) {
       element('p', at === 0 && element('b', state.why.text), at === 0 && ' ', sentence(block.message)),
       element('div.row',
         ...(at === 0 ? state.mends : []).map(mend =>
-          element('button.btn.sm', { type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () =>
-            on.mend(mend) } }, mend.label)
+          element('button.btn.sm', { 'data-key': `mend-${mend.key}`, on: { click: () => on.mend(mend) } }, mend.label)
         ), block.action
         && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint,
           click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),

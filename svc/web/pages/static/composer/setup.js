@@ -38,9 +38,9 @@ export function setupOf(operation, { wantsStart, on }) {
       : IMAGE[now.phase] ?? 'Looking for its image';
 
   function panel() {
-    const cancel = element('button.btn.sm', { type: 'button', 'data-key': 'cancel',
-      'aria-busy': isCancelling ? 'true' : null, 'aria-disabled': isAway() ? 'true' : null,
-      'data-cmd': `svc operation cancel ${quoted(now.id)}`, on: { click: stop } }, 'Cancel');
+    const cancel = element('button.btn.sm', { 'data-key': 'cancel', 'aria-busy': isCancelling ? 'true' : null,
+      'aria-disabled': isAway() ? 'true' : null, 'data-cmd': `svc operation cancel ${quoted(now.id)}`,
+      on: { click: stop } }, 'Cancel');
     return element('section.panel', { 'aria-labelledby': 'work-h' },
       element('header',
         element('h2', { id: 'work-h', tabindex: '-1', 'data-key': 'work-h' }, 'Setting up ',
@@ -107,13 +107,13 @@ export function setupOf(operation, { wantsStart, on }) {
     });
     notice.lastElementChild.append(
       element('div.row', on.again
-        && element('button.btn.sm', { type: 'button', 'data-key': 'again', on: { click: on.again } }, 'Try again'),
-        back(), element('span.muted.small', 'The log: ', element('code', `svc operation log ${quoted(now.id)}`)))
+        && element('button.btn.sm', { 'data-key': 'again', on: { click: on.again } }, 'Try again'), back(),
+        element('span.muted.small', 'The log: ', element('code', `svc operation log ${quoted(now.id)}`)))
     );
     return notice;
   }
   const back = () =>
-    element('button.btn.sm', { type: 'button', 'data-key': 'back', on: { click: on.back } },
+    element('button.btn.sm', { 'data-key': 'back', on: { click: on.back } },
       on.again ? 'Back to the form' : 'New workspace');
 
   async function mend(action) {

@@ -42,8 +42,7 @@ async function askFor({ title, label, value, help, action, line, act, suggest = 
           message: 'A folder of that name is there already, and nothing replaces a folder.' });
       throw element('div.stack-2', { tabindex: '-1' }, refused(error),
         element('div.row',
-          element('button.btn.sm.danger', { type: 'button', 'data-key': 'replace', on: { click: replaceIt } },
-            'Replace it')));
+          element('button.btn.sm.danger', { 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
     }
   };
   return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], action,

@@ -62,8 +62,8 @@ function panelOf() {
     element('header', element('label.check.small', all, element('span', { 'data-count': true })),
       element('div.actions', { 'data-chosen': true, hidden: true }),
       element('div.search.push', { 'data-find': true }, icon('search'), search)),
-    element('table.table.dense.mid.fold.list', { role: 'table', 'aria-label': list.context.label },
-      element('thead', { role: 'rowgroup' }, headRow()), element('tbody', { role: 'rowgroup' })),
+    element('table.table.dense.mid.fold.list', { 'aria-label': list.context.label }, element('thead', headRow()),
+      element('tbody')),
     element('p.body.muted', { 'data-none': true, hidden: true }, 'Nothing in this folder is called that.'),
     element('footer', element('span.muted.small', { 'data-more': true }),
       element('span.muted.small', { 'data-foot': true }, list.context.foot)));
@@ -71,13 +71,12 @@ function panelOf() {
 
 function headRow() {
   const cell = (title, kind = null) =>
-    element('th', { role: 'columnheader', scope: 'col', class: kind,
+    element('th', { scope: 'col', class: kind,
       'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
-      element('button', { type: 'button', 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
-  const plain = (title, kind = null) =>
-    element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span.vh', title));
-  return element('tr', { role: 'row' }, plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
-    element('th', { role: 'columnheader', scope: 'col' }, 'Mode'), plain('Actions'));
+      element('button', { 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
+  const plain = (title, kind = null) => element('th', { scope: 'col', class: kind }, element('span.vh', title));
+  return element('tr', plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
+    element('th', { scope: 'col' }, 'Mode'), plain('Actions'));
 }
 
 function sortBy(title) {
@@ -153,8 +152,7 @@ function showMore() {
     place.replaceChildren();
     return;
   }
-  const button = element('button.btn.sm', { type: 'button', 'data-key': 'more', on: { click: more } },
-    `Show more: ${rest} are below`);
+  const button = element('button.btn.sm', { 'data-key': 'more', on: { click: more } }, `Show more: ${rest} are below`);
   replace(place, button);
   watcher.observe(button);
 }
@@ -167,10 +165,8 @@ function more() {
 // The same, while it is read.
 export function folderSkeleton() {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
-  const row = () =>
-    element('tr.plain', { role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, skeleton(...widths))));
+  const row = () => element('tr.plain', cells.map(widths => element('td', skeleton(...widths))));
   return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
     element('header', skeleton('2')),
-    element('table.table.dense.mid.fold.list', { role: 'table' },
-      element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row())));
+    element('table.table.dense.mid.fold.list', element('tbody', row(), row(), row(), row(), row(), row())));
 }

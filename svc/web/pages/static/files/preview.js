@@ -14,16 +14,16 @@ const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
 export function preview(root, entry, { act, barred }) {
   const body = element('div.preview', { 'aria-busy': 'true' });
   const writes = (kind, label, cmd, more = {}) =>
-    element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind,
-      'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () =>
-        act(kind, [entry]) } }, label);
+    element('button', { class: `btn sm ${more.class ?? ''}`, 'data-act': kind, 'data-key': kind, 'data-cmd': cmd,
+      'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () => act(kind, [entry]) } },
+      label);
   const place = argument(root, entry.path);
   const panel = element('section.panel', { 'aria-label': spelledOut(entry.name) },
     element('header', element('h2.mono.ref', { dir: 'auto' }, spelledOut(entry.name)),
       element('span.muted.small.num', `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ',
         entry.modified_at && time(entry.modified_at, 'day')),
       element('div.actions',
-        element('button.btn.sm', { type: 'button', 'data-act': 'download', 'data-key': 'download',
+        element('button.btn.sm', { 'data-act': 'download', 'data-key': 'download',
           'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'),
           'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
         writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))), body);
@@ -85,8 +85,7 @@ async function showText(root, entry, body) {
     foot.hidden = !hasMore;
     if (!hasMore) return;
     const rest = offset < TEXT_MAX
-      ? element('button.btn.sm', { type: 'button',
-        'data-cmd': `svc fs read ${argument(root, entry.path)} --offset ${offset}`,
+      ? element('button.btn.sm', { 'data-cmd': `svc fs read ${argument(root, entry.path)} --offset ${offset}`,
         on: { click: event => busily(event.currentTarget) } }, 'Show more')
       : element('span.muted.small', 'Download it for the rest.');
     foot.replaceChildren(element('span.muted.small.num', `${byteSize(offset)} of ${byteSize(size)}`), rest);

@@ -13,15 +13,13 @@ export function rowOf(entry, { root, isChosen, act, choose, barred }) {
   const check = element('input', { type: 'checkbox', 'aria-label': name, 'data-key': `check-${entry.path}`,
     on: { change: event => choose(entry, event.target.checked) } });
   check.checked = isChosen;
-  return element('tr', { role: 'row', tabindex: '-1', 'data-path': entry.path,
-    'aria-selected': isChosen ? 'true' : null }, element('td', { role: 'cell' }, check),
-    element('td', { role: 'cell' },
-      element('span.row.nowrap', icon(ICON[entry.type]), nameOf(entry, root, name), ...notesOf(entry))),
-    element('td.r', { role: 'cell', 'data-l': 'Size' }, entry.type === 'file' && byteSize(entry.size)),
-    element('td.muted.small.num.nw', { role: 'cell', 'data-l': 'Changed' },
-      entry.modified_at && time(entry.modified_at, 'day')),
-    element('td.muted.small.mono.mode', { role: 'cell', 'data-l': 'Mode' }, entry.mode),
-    element('td.c-act', { role: 'cell' }, element('div.row', menuOf(entry, name, { root, act, barred }))));
+  return element('tr', { tabindex: '-1', 'data-path': entry.path, 'aria-selected': isChosen ? 'true' : null },
+    element('td', check),
+    element('td', element('span.row.nowrap', icon(ICON[entry.type]), nameOf(entry, root, name), ...notesOf(entry))),
+    element('td.r', { 'data-l': 'Size' }, entry.type === 'file' && byteSize(entry.size)),
+    element('td.muted.small.num.nw', { 'data-l': 'Changed' }, entry.modified_at && time(entry.modified_at, 'day')),
+    element('td.muted.small.mono.mode', { 'data-l': 'Mode' }, entry.mode),
+    element('td.c-act', element('div.row', menuOf(entry, name, { root, act, barred }))));
 }
 
 function nameOf({ type, path }, root, name) {
@@ -41,7 +39,7 @@ function notesOf({ type, target, utf8 }) {
 function menuOf(entry, name, { root, act, barred }) {
   const place = argument(root, entry.path), list = element('ul');
   const does = (kind, label, cmd, more = {}) =>
-    element('li', element('button', { type: 'button', 'data-act': kind, 'data-cmd': cmd, ...more, on: { click: () =>
+    element('li', element('button', { 'data-act': kind, 'data-cmd': cmd, ...more, on: { click: () =>
       act(kind, [entry]) } }, label));
   const writes = (kind, label, cmd, more = {}) =>
     does(kind, label, cmd, { 'aria-disabled': barred() ? 'true' : null, title: barred() || null, ...more });

@@ -111,7 +111,7 @@ function footOf({ items, total, next_offset: next }) {
   const most = known.limits ? byteSize(known.limits.upload_max_bytes) : '';
   if (next)
     return [`${items.length} of ${total} are read. `,
-      element('button.btn.sm', { type: 'button', 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
+      element('button.btn.sm', { 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
   return [
     `Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here `
     + `until a file is whole.`,
@@ -204,7 +204,7 @@ function showButtons(folder) {
 // What can be done with those that are chosen.
 function buttonsFor(entries, place = placeNow()) {
   const button = (kind, label, cmd, more = {}, name = null) =>
-    element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more,
+    element('button', { class: 'btn sm', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more,
       on: { click: () => act(kind, entries, place) } }, name && icon(name), label);
   const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
   const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';

@@ -66,8 +66,7 @@ function panelParts() {
     element('header', element('h2', { id: 'up-h' }, 'Uploads'),
       element('span.muted.small.num', { 'data-up-count': true }), element('div.actions')),
     element('div.body', { 'data-up-full': true, hidden: true }),
-    element('table.table.dense.mid.fold', { role: 'table', 'aria-label': 'Uploads' },
-      element('tbody', { role: 'rowgroup' })),
+    element('table.table.dense.mid.fold', { 'aria-label': 'Uploads' }, element('tbody')),
     element('footer.muted.small', { hidden: true }),
   ];
 }
@@ -80,7 +79,7 @@ function keepFocus(body, next) {
 
 const many = state => uploads.items.filter(item => item.state === state).length;
 const plain = (label, act, key, more = {}) =>
-  element('button', { class: 'btn sm quiet', type: 'button', 'data-key': key, ...more, on: { click: act } }, label);
+  element('button', { class: 'btn sm quiet', 'data-key': key, ...more, on: { click: act } }, label);
 
 function drawHead() {
   const done = many('done'), ended = uploads.items.filter(item => !isUnderWay(item)).length;
@@ -121,7 +120,7 @@ function drawFull() {
           `${
             spelledOut(uploads.full.message)
           }. Uploads wait; remove what is not needed here, or old images, and go on.`),
-        element('div.row', element('button.btn.sm', { type: 'button', on: { click: goOn } }, 'Go on'),
+        element('div.row', element('button.btn.sm', { on: { click: goOn } }, 'Go on'),
           element('a.btn.sm', { href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
         element('span.code', uploads.full.code)))
   );
@@ -137,15 +136,14 @@ function rowOfUpload(item) {
     progressOf(item, old.row);
     return old.row;
   }
-  const row = element('tr.plain', { role: 'row', 'data-upload': item.id, 'data-state': item.state },
-    element('td.up-name', { role: 'cell' },
+  const row = element('tr.plain', { 'data-upload': item.id, 'data-state': item.state },
+    element('td.up-name',
       element('div.stack', element('span.mono.small.ref', { title: readable(item.path) }, spelledOut(item.name)),
         !isHere
           && element('a.muted.tiny', { href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
             'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
             `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
-    element('td', { role: 'cell' }, stateOf(item)),
-    element('td.c-act', { role: 'cell' }, element('div.row', buttonsOf(item))));
+    element('td', stateOf(item)), element('td.c-act', element('div.row', buttonsOf(item))));
   rows.set(item.id, { row, says });
   progressOf(item, row);
   return row;
@@ -195,7 +193,7 @@ function describe(item) {
 function buttonsOf(item) {
   const to = argument(item.root, item.path), from = localArgument(item.name);
   const button = (label, act, more = {}, kind = '') =>
-    element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${spelledOut(item.name)}`,
+    element('button', { class: `btn sm ${kind}`, 'aria-label': `${label} ${spelledOut(item.name)}`,
       'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
   if (item.state === 'done') return [];
   if (item.state === 'asking') {

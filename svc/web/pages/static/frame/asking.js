@@ -3,13 +3,13 @@ import { element } from './dom.js';
 
 // Resolves to true if confirmed. The focus is on Cancel; `line` is the command of the action, or null.
 export function ask({ title, paragraphs, action, keep = 'Cancel', line = null, danger = false }) {
-  const harmless = element('button.btn', { value: '', autofocus: true }, keep);
+  const harmless = element('button.btn', { type: 'submit', value: '', autofocus: true }, keep);
   const dialog = element('dialog', { 'aria-labelledby': 'ask-h', 'data-ask': true },
     element('form', { method: 'dialog' }, element('h2.ref', { id: 'ask-h' }, title),
       ...paragraphs.map(text => element('p', text)), ...(line ? [element('div.cmd', element('code', line))] : []),
       element('div.ends', harmless,
-        element('button', { class: `btn primary${danger ? ' danger' : ''}`, value: 'deed', 'data-cmd': line },
-          action))));
+        element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`, value: 'deed',
+          'data-cmd': line }, action))));
   document.body.append(dialog);
   return new Promise(resolve => {
     dialog.addEventListener('close', () => {

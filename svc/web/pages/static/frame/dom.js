@@ -18,6 +18,9 @@ export const closestTo = ({ target }, selector) => (target instanceof Element ? 
  */
 export const rowsIn = body => /** @type {HTMLElement[]} */ ([...body.children]);
 
+// Tables keep their roles where a narrow window folds them.
+const ROLES = { table: 'table', thead: 'rowgroup', tbody: 'rowgroup', tr: 'row', th: 'columnheader', td: 'cell' };
+
 /**
  * An element: 'tag.class.class', attributes by their names, listeners as `on: {click}`, then children; attributes may
  * be absent, and null and false are left out.
@@ -27,8 +30,10 @@ export const rowsIn = body => /** @type {HTMLElement[]} */ ([...body.children]);
  * @returns {Page.OfTag<Page.Before<T, '.'>>}
  */
 export function element(tag, ...content) {
-  const [name, ...classes] = tag.split('.'), node = document.createElement(name);
+  const [name, ...classes] = tag.split('.'), node = /** @type {any} */ (document.createElement(name));
   if (classes.length) node.className = classes.join(' ');
+  if (name === 'button') node.type = name; // it sends no form by itself
+  setAttribute(node, 'role', ROLES[name]);
   return filled(node, content);
 }
 
@@ -53,6 +58,7 @@ function safeUrl(url) {
   return protocol === 'https:' || protocol === 'http:' ? url : '#';
 }
 
+/** @param {keyof typeof ICONS} name */
 export function icon(name) {
   return drawn('svg', { class: 'i', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, drawn('path', { d: ICONS[name] }));
 }
@@ -67,7 +73,7 @@ export function bar(percent, kind = '') {
 // A command and the button that copies it.
 export function command(text) {
   return element('div.cmd', element('code', text),
-    element('button.btn.icon', { type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
+    element('button.btn.icon', { 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
 }
 
 // The data-key of the control in a place that has the focus, or null.

@@ -1,37 +1,24 @@
-// The icons: one path each, on 16 by 16; the shells draw the same ones.
+// The icons: one path each, on 16 by 16; the shells draw the same ones, and their own for places.
 export const ICONS = {
-  activity: 'M8 14.5a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13ZM8 4.5V8l2.5 1.5',
-  audit: 'M5 3.5h9M5 8h9M5 12.5h9M2 3.5h.01M2 8h.01M2 12.5h.01',
   check: 'M3 8.5 6.5 12 13 4.5',
   close: 'M3.5 3.5l9 9M12.5 3.5l-9 9',
   copy: 'M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3',
   download: 'M8 2.5v8M4 7l4 4 4-4M2.5 13.5h11',
   file: 'M3.5 1.5h6l3 3v10h-9zM9.5 1.5v3h3',
   files: 'M1.5 12.5v-9h4.5l1.5 2h7v7z',
-  gpus: 'M4 4h8v8H4zM6.5 6.5h3v3h-3zM6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5M12 10h2.5',
-  host: 'M1.5 8h3L6.5 3l3 10 2-5h3',
-  images: 'M8 14.5a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13ZM8 10a2 2 0 1 0 0-4 2 2 0 0 0 0 4Z',
   info: 'M8 14.5a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13ZM8 7.5V11M8 5h.01',
   link: 'M6.5 9.5a2.5 2.5 0 0 0 3.5 0l3-3a2.5 2.5 0 0 0-3.5-3.5L8.5 4M9.5 6.5a2.5 2.5 0 0 0-3.5 0l-3 3A2.5 2.5 0 0 '
     + '0 6.5 13l1-1',
   lock: 'M3.5 7h9v7h-9zM5.5 7V4.5a2.5 2.5 0 0 1 5 0V7',
-  menu: 'M2 4.5h12M2 8h12M2 11.5h12',
   more: 'M3.5 8h.01M8 8h.01M12.5 8h.01',
   open: 'M6.5 3H3v10h10V9.5M9 2.5h4.5V7M13 3 7.5 8.5',
   plus: 'M8 3v10M3 8h10',
-  registries: 'M8 14.5a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13ZM1.5 8h13M8 1.5c2 2 2.7 4.2 2.7 6.5S10 12.5 8 14.5C6 12.5 '
-    + '5.3 10.3 5.3 8S6 3.5 8 1.5Z',
   remove: 'M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.7 9h6.6l.7-9',
-  review: 'M8 1.5 13.5 3.5v4.3c0 3.2-2.3 5.4-5.5 6.7-3.2-1.3-5.5-3.5-5.5-6.7V3.5ZM5.5 8l1.8 1.8L10.7 6.2',
   search: 'M7 12.5a5.5 5.5 0 1 1 0-11 5.5 5.5 0 0 1 0 11ZM11 11l3.5 3.5',
-  settings: 'M2 4.5h5M11 4.5h3M2 11.5h3M9 11.5h5M9 2.5v4M7 9.5v4',
   start: 'M4.5 3v10l8-5z',
   stop: 'M4 4h8v8H4z',
-  templates: 'M8 2 14 5.2 8 8.4 2 5.2ZM2.5 8.2 8 11.2l5.5-3M2.5 11 8 14l5.5-3',
   terminal: 'M1.5 3h13v10h-13zM4.5 6l2 2-2 2M8 10.5h3',
   upload: 'M8 13V3M4 6.5l4-4 4 4M2.5 13.5h11',
-  users: 'M6 8a2.75 2.75 0 1 0 0-5.5A2.75 2.75 0 0 0 6 8ZM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M10.5 2.8a2.6 2.6 0 '
-    + '0 1 0 5M12 9.8c1.6.5 2.5 1.8 2.5 3.7',
   warning: 'M8 2 14.5 13.5h-13ZM8 6.5V10M8 11.8h.01',
   workspaces: 'M2.5 3.5h11v9h-11zM5 6.5l2 1.75L5 10M8.5 10.5h2.5',
 };

@@ -9,13 +9,13 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
   const hasAction = action && act;
   const buttons = [
     hasAction
-    && element('button.btn.sm.primary', { type: 'button', 'data-cmd': hint || null, 'data-key': 'act',
+    && element('button.btn.sm.primary', { 'data-cmd': hint || null, 'data-key': 'act',
       on: { click: () => ifMeant(action, act) } }, action.label),
     retry
-    && element('button.btn.sm', { type: 'button', 'data-key': 'retry', on: { click: retry } }, 'Try again'),
+    && element('button.btn.sm', { 'data-key': 'retry', on: { click: retry } }, 'Try again'),
     retry && element('span.muted.small.num', { 'data-countdown': true }),
     dismiss
-    && element('button.btn.sm.quiet', { type: 'button', 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
+    && element('button.btn.sm.quiet', { 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
   ].filter(Boolean);
   return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1',
     'data-code': error.code }, icon('warning'),

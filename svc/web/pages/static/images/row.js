@@ -24,7 +24,7 @@ export const removalOf = ({ stored, templateNames }) =>
 export function imageRow(entry, context) {
   const { templateNames, ref, stored } = entry;
   const needed = stored?.used_by ?? [];
-  return element('tr', { role: 'row', tabindex: '-1' },
+  return element('tr', { tabindex: '-1' },
     cell(null, '', element('div.stack', element('span.name.ref', templateNames.join(', ')
       || (stored?.left_by_build
         ? 'left by a build'
@@ -72,7 +72,7 @@ function actions(entry, { isAway, busy, press }) {
 export function operationRow(operation, { isAway, busy, press }) {
   const { id, kind, subject, template } = operation, name = template?.name ?? subject.name;
   const isOff = isAway || busy === id;
-  return element('tr', { role: 'row', tabindex: '-1' },
+  return element('tr', { tabindex: '-1' },
     cell(null, '',
       element('div.stack', element('span.name.ref', name),
         kind !== 'setup' && element('span.muted.small.mono.ref', subject.name))),

@@ -134,7 +134,6 @@ function showHead() {
     ? isAway() ? 'the service is away' : ''
     : 'nothing is unused';
   const button = element('button.btn', {
-    type: 'button',
     'data-key': 'prune',
     'aria-disabled': why || busy ? 'true' : null,
     'aria-busy': busy === 'prune' ? 'true' : null,

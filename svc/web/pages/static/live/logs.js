@@ -74,7 +74,6 @@ function showSources() {
 function sourceButtons(names) {
   const button = (name, title) =>
     element('button', {
-      type: 'button',
       'aria-pressed': String(log.launcher === name),
       'data-key': `source-${name ?? ''}`,
       'data-cmd': commandFor(name, { follows: true }),
@@ -126,8 +125,7 @@ function showStream() {
     ...name !== 'waiting'
       ? []
       : [
-        element('button.btn.link.small', { type: 'button', 'data-key': 'now', on: { click: () => stream.now() } },
-          'Now'),
+        element('button.btn.link.small', { 'data-key': 'now', on: { click: () => stream.now() } }, 'Now'),
       ]);
   countTo(status.nextAt ?? null);
   const button = find('[data-follow]');

@@ -163,7 +163,7 @@ function startMonitorButtons() {
   const choices = find('[data-windows]');
   choices.append(
     ...Object.entries(WINDOWS).sort(([a], [b]) => (Number(a) || 1e9) - (Number(b) || 1e9)).map(([value, title]) =>
-      element('button', { type: 'button', 'aria-pressed': String(Number(value) === seen.window), 'data-window': value,
+      element('button', { 'aria-pressed': String(Number(value) === seen.window), 'data-window': value,
         on: { click: () => {
           seen.window = Number(value);
           for (const button of findAll('[data-window]'))

@@ -132,20 +132,17 @@ export function monitorChart({ title, form, hasKeys = false }) {
 
 // The newest samples, the last one first.
 function tableOf(title, { times, lines }, form) {
-  const head = ['Time', ...lines.map(line => line.name)].map(text =>
-    element('th', { role: 'columnheader', scope: 'col' }, text)
-  );
+  const head = ['Time', ...lines.map(line => line.name)].map(text => element('th', { scope: 'col' }, text));
   const rows = times.map((_, at) => at).filter(at => lines.some(line => (line.values[at] ?? null) !== null)).slice(
     -ROWS
   ).reverse();
   const value = found => (found === null || found === undefined ? '–' : form(found));
   return element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': `${title}, the newest samples` },
-    element('table.table.dense', { role: 'table', 'aria-label': title },
-      element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, head)),
-      element('tbody', { role: 'rowgroup' },
+    element('table.table.dense', { 'aria-label': title }, element('thead', element('tr', head)),
+      element('tbody',
         rows.map(at =>
-          element('tr', { role: 'row' }, element('td.num', { role: 'cell' }, clock(times[at])), lines.map(line =>
-            element('td.num', { role: 'cell' }, value(line.values[at]))
+          element('tr', element('td.num', clock(times[at])), lines.map(line =>
+            element('td.num', value(line.values[at]))
           ))
         ))));
 }

@@ -6,16 +6,14 @@ const MIB = 2 ** 20, GIB = 2 ** 30;
 export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
 
 export function processTable() {
-  const title = text =>
-    element('th', { role: 'columnheader', scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
+  const title = text => element('th', { scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
   return element('section.panel', { 'aria-labelledby': 'processes-h' },
     element('header', element('h2', { id: 'processes-h' }, 'Processes'),
       element('span.muted.small.num', { 'data-process-count': true })),
     element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
-      element('table.table.dense', { role: 'table', 'aria-label': 'Processes' },
-        element('thead', { role: 'rowgroup' },
-          element('tr', { role: 'row' }, ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
-        element('tbody', { role: 'rowgroup' }))));
+      element('table.table.dense', { 'aria-label': 'Processes' },
+        element('thead', element('tr', ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
+        element('tbody'))));
 }
 
 // Rows keep their places while the pointer or the focus is among them.
@@ -49,11 +47,11 @@ function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, 
   const says = texts.join('\n');
   if (old?.dataset.says === says) return old;
   const kinds = ['mono small', 'mono small', 'r', 'r', null, 'r'];
-  const row = old ?? element('tr', { role: 'row', 'data-pid': String(pid) });
+  const row = old ?? element('tr', { 'data-pid': String(pid) });
   row.dataset.says = says;
   row.replaceChildren(
     ...texts.map((text, at) =>
-      element('td', { role: 'cell', class: kinds[at] }, at !== 4
+      element('td', { class: kinds[at] }, at !== 4
         ? element('bdi', text)
         : element('span.gpus', used.map(one => element('span.chip-n', one.number))))
     )

@@ -44,7 +44,6 @@ function add(record, ticket = null) {
   const number = terminal.next++;
   const tab = element('button.sh', {
     role: 'tab',
-    type: 'button',
     id: `tab-${number}`,
     'aria-selected': 'false',
     tabindex: '-1',

@@ -10,8 +10,7 @@ const REASONS = {
 };
 
 const mark = (kind, ...text) => element('span', { class: `state ${kind}` }, element('span', ...text));
-const link = (label, click, key) =>
-  element('button.btn.link.tiny', { type: 'button', 'data-key': key, on: { click } }, label);
+const link = (label, click, key) => element('button.btn.link.tiny', { 'data-key': key, on: { click } }, label);
 
 // {key, content}: what has the same key says the same, and is not written anew.
 export function statusText(shell, { runs, again, close, now }) {

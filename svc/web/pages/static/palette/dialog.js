@@ -227,7 +227,7 @@ function announce(text) {
 
 // Over the page, for whatever screen it is: its own rows follow the events.
 function showRefused(error, what) {
-  const close = element('button.btn', { autofocus: true }, 'Close');
+  const close = element('button.btn', { type: 'submit', autofocus: true }, 'Close');
   const box = element('dialog', { 'aria-label': what, on: { close: () => box.remove() } },
     element('div.in', refused(error, { what, act: action => actThen(action, box, what) }),
       element('form.ends', { method: 'dialog' }, close)));

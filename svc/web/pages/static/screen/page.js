@@ -23,16 +23,15 @@ const page = { isVisible: false, isNew: false, isCovered: true, visit: 0, timer:
   wants: nothing, gone: nothing, unready: nothing, took: nothing, back: nothing,
   cover: (...content) => screenNode.replaceChildren(...content) };
 
-// Begin a screen, whose content is in #screen. `read({ background })` reads all that it shows, and `show({ isNew })`
-// shows it: after each reading, and when the service goes away and comes back; `isNew` the first time since it was
-// opened. `loading()` gives the skeleton, or null to keep what is there; `failed` is what could not be done, as a
-// sentence or a function of the error; `wants(event)` says whether an event changes what is shown. Where they are given:
-// `took(found)` keeps what `read` resolved to, unless something else was opened meanwhile; `may(session)` shows something
-// else for who may not see it, and is false then; `gone(error)` is what is shown instead of a refusal, or null;
-// `unready()` puts away what stands for what is to come; `cover(...content)` puts content in place of the screen's own,
-// and without content takes it away; `comes` is true where events also tell of what could not be read; `back()` is
-// called when the person is back after a while; `later()` reads what no first look waits for. Resolves to the session,
-// once the screen is live.
+// Begin a screen, whose content is in #screen. `read({ background })` reads all of it; `show({ isNew })` renders it:
+// after each reading, and when the service goes away and comes back; `isNew` the first time since it was opened.
+// `loading()` gives the skeleton, or null to keep what is there; `failed` is what could not be done, as a sentence or a
+// function of the error; `wants(event)` says whether an event changes the content. Optional: `took(found)` keeps what
+// `read` resolved to, unless something else was opened meanwhile; `may(session)` renders something else for who may not
+// see it, and is false then; `gone(error)` gives content in place of a refusal, or null; `unready()` removes skeletons
+// elsewhere on the page; `cover(...content)` puts content in place of the screen's own, and without content removes it;
+// `comes` is true where events also concern what could not be read; `back()` is called when the person is back after a
+// while; `later()` reads what no first look waits for. Resolves to the session, once the screen is live.
 export async function startPage({ may = null, later = nothing, ...screen }) {
   Object.assign(page, screen);
   onEvent(event => {
@@ -106,8 +105,8 @@ export const refresh = oneAtATime(async () => {
     if (own === page.visit) showRead(found);
   } catch (error) {
     if (!('retryable' in error)) throw error;
-    const isShown = error.status === 403 || error.status === 404 || (!page.isVisible && error.status !== 401);
-    if (isShown && own === page.visit) await showError(error);
+    const isVisibleError = [403, 404].includes(error.status) || (!page.isVisible && error.status !== 401);
+    if (isVisibleError && own === page.visit) await showError(error);
   }
 });
 

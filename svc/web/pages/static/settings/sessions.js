@@ -51,7 +51,7 @@ function rowOf(session) {
   const { id, browser, address, current, created_at: began, last_used_at: used, idle_ends_at: idle, ends_at: ends } =
     session;
   const label = browser || 'unknown browser';
-  return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
+  return element('tr', { tabindex: '-1', 'data-id': id },
     cell(null, '',
       element('div.stack',
         element('span.row', element('span.strong', label), current && element('span.tag.ok', 'this browser')),
@@ -68,14 +68,13 @@ const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
 
 /** @param {Api.OwnSession} session */
 function signOutButton(session) {
-  return element('button.btn.sm', { type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session),
+  return element('button.btn.sm', { 'data-key': 'sign-out', 'data-cmd': endCommand(session),
     on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
 }
 
 /** @param {Api.OwnSession} session */
 function endButton(session, label) {
   return element('button.btn.sm.danger', {
-    type: 'button',
     'aria-label': `End ${label} from ${session.address}`,
     'data-deed': true,
     'data-key': `end-${session.id}`,
@@ -85,7 +84,7 @@ function endButton(session, label) {
 }
 
 function endAllButton() {
-  return element('button.btn.sm.danger', { type: 'button', 'data-deed': true, 'data-key': 'end-all',
+  return element('button.btn.sm.danger', { 'data-deed': true, 'data-key': 'end-all',
     'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } },
     'End all others');
 }

@@ -56,7 +56,7 @@ function list() {
 
 function rowOf(token) {
   const { id, name, prefix, scopes, created_at: created, last_used_at: used, last_used_from: from } = token;
-  return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
+  return element('tr', { tabindex: '-1', 'data-id': id },
     cell(null, '',
       element('div.stack', element('bdi.name.ref', name),
         element('span.muted.small', 'made ', day(created), scopes?.includes('files') ? ', reaches files' : ''))),
@@ -65,7 +65,6 @@ function rowOf(token) {
       ? [time(used, 'ago'), element('br'),
         from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean)
       : ['never'])), cell(null, 'c-act', element('div.row', element('button.btn.sm.danger', {
-        type: 'button',
         'aria-label': `Revoke ${name}`,
         'data-deed': true,
         'data-key': `revoke-${id}`,

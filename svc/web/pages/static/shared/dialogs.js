@@ -29,7 +29,7 @@ function open(title, ...content) {
 export function hostDialog({ title, paragraphs, lines, extra = [] }) {
   open(title,
     element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', text)), ...extra,
-      ...lines.map(command), element('div.ends', element('button.btn', { autofocus: true }, 'Close'))));
+      ...lines.map(command), element('div.ends', element('button.btn', { type: 'submit', autofocus: true }, 'Close'))));
 }
 
 // A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
@@ -38,10 +38,10 @@ export function formDialog({ title, fields, lineOf, action, keep = 'Cancel', sen
   const code = element('code');
   const line = element('div.cmd', code);
   const place = element('div', { 'data-refused': true, hidden: true });
-  const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, action);
+  const button = element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`,
+    'data-key': 'deed' }, action);
   const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
-    element('div.ends',
-      element('button.btn', { type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
+    element('div.ends', element('button.btn', { 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
       button));
   const follow = () => {
     const text = lineOf();

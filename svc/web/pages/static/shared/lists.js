@@ -9,11 +9,10 @@ export function pieceOf(items, place, visible, again) {
   const most = visible.pieces * PIECE;
   place.hidden = items.length <= most;
   if (!place.firstChild)
-    place.append(element('span.muted.small'),
-      element('button.btn.sm', { type: 'button', 'data-key': 'piece', on: { click: () => {
-        visible.pieces += 1;
-        again();
-      } } }));
+    place.append(element('span.muted.small'), element('button.btn.sm', { 'data-key': 'piece', on: { click: () => {
+      visible.pieces += 1;
+      again();
+    } } }));
   place.firstChild.textContent = `${Math.min(most, items.length)} of ${counted(items.length, 'row')}`;
   place.lastChild.textContent = `Show ${Math.min(PIECE, Math.max(0, items.length - most))} more`;
   return items.slice(0, most);
@@ -28,8 +27,8 @@ export function filtersOf({ label, placeholder, filters, view, again }) {
       again();
     } } });
   const button = ([name, title]) =>
-    element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`,
-      'aria-pressed': String(view.filter === name), on: { click: () => {
+    element('button', { 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': String(view.filter === name),
+      on: { click: () => {
         view.filter = name;
         view.pieces = 1;
         again();

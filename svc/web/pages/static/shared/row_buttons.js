@@ -5,7 +5,7 @@ export const state = (kind, text) => element('span', { class: `state ${kind}` },
 
 // A button of a row: its label names the row; while the service is away it does nothing, and says so.
 export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet', picture = null }) {
-  return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`,
+  return element('button', { class: `btn sm ${kind}`, 'aria-label': `${label} ${name}`,
     'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => {
       if (!isAway) press(event.currentTarget);
     } } }, picture && icon(picture), element('span.clip', label));
@@ -42,9 +42,9 @@ export function rowMenu(name, items, { isAway }) {
       }
     };
     return element('li',
-      element('button', { type: 'button', class: danger ? 'danger' : null,
-        'aria-disabled': isAway || why ? 'true' : null, 'aria-describedby': id, 'data-cmd': line, on: { click } },
-        label, why && element('span.muted.tiny.push', { id }, why)));
+      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isAway || why ? 'true' : null,
+        'aria-describedby': id, 'data-cmd': line, on: { click } }, label,
+        why && element('span.muted.tiny.push', { id }, why)));
   };
   return element('details.menu',
     element('summary.btn.icon.sm.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),

@@ -3,16 +3,14 @@ import { element, find } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 
 // A cell; its label stands before it where the table is folded.
-export const cell = (label, kind, ...content) =>
-  element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
+export const cell = (label, kind, ...content) => element('td', { 'data-l': label, class: kind || null }, ...content);
 
 // A table whose roles are written out, since folding changes how it is displayed. `heads`: [title, class].
 export function tableOf(label, heads, { kind = 'mid' } = {}) {
   const head = ([title, align]) =>
-    element('th', { role: 'columnheader', scope: 'col', class: align || null }, title || element('span.vh', 'Actions'));
-  return element('table', { class: `table fold ${kind}`.trim(), role: 'table', 'aria-label': label },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads.map(head))),
-    element('tbody', { role: 'rowgroup' }));
+    element('th', { scope: 'col', class: align || null }, title || element('span.vh', 'Actions'));
+  return element('table', { class: `table fold ${kind}`.trim(), 'aria-label': label },
+    element('thead', element('tr', heads.map(head))), element('tbody'));
 }
 
 // A skeleton of the table, its rows as high as the real ones: `widths` has the widths in each cell.

@@ -10,7 +10,7 @@ export function signInForm({ name = '', done }) {
     spellcheck: 'false', required: true, value: name });
   const password = element('input.input', { id: 'pass', name: 'password', type: 'password',
     autocomplete: 'current-password', required: true, 'aria-describedby': 'pass-h' });
-  const button = element('button.btn.primary', 'Sign in');
+  const button = element('button.btn.primary', { type: 'submit' }, 'Sign in');
   const answer = element('div', { 'data-answer': true, hidden: true });
   const form = element('form.stack-4', { on: { submit } }, answer,
     element('div.field', element('label', { for: 'user' }, 'Name'), user),

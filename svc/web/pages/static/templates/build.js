@@ -120,6 +120,6 @@ function headOf(operation, { title, cancel, step, save }) {
     element('span.muted.small', 'begun ', time(begun, 'ago'), took),
     element('div.actions',
       isOpen && pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${id}`, key: 'cancel-log', run: cancel }),
-      element('button.btn.sm.quiet', { type: 'button', 'data-cmd': `svc operation log ${id}`, 'data-key': 'save-log',
+      element('button.btn.sm.quiet', { 'data-cmd': `svc operation log ${id}`, 'data-key': 'save-log',
         on: { click: save } }, icon('download'), 'Save the log'))];
 }

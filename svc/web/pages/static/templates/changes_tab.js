@@ -36,28 +36,24 @@ export function changesPanels(known, { compare, pressable }) {
 
 // All kept revisions, at most so many.
 function revisionsTable({ revisions, reference }, compare, pressable) {
-  const cell = (label, ...content) => element('td', { role: 'cell', 'data-l': label }, ...content);
+  const cell = (label, ...content) => element('td', { 'data-l': label }, ...content);
   const rows = revisions.slice(0, 200).map(one =>
-    element('tr', { role: 'row', tabindex: '-1' },
+    element('tr', { tabindex: '-1' },
       cell('Revision', element('b.num', String(one.revision)), one.is_current ? ' ' : '',
         one.is_current && element('span.tag.ok', 'current'), one.is_reviewed ? ' ' : '',
         one.is_reviewed && element('span.tag', 'last enabled')), cell('Made', time(one.created_at, 'ago')),
       cell('Image', element('span.mono.ref.tiny', one.image_ref)),
       cell('Used by', one.workspaces ? counted(one.workspaces, 'workspace') : 'none'),
-      element('td.c-act', { role: 'cell' }, one.is_current
+      element('td.c-act', one.is_current
         ? ''
         : pressable('Compare', { kind: 'sm quiet', cmd: commandsOf(reference).diff(one.revision, revisions[0].revision),
           key: `compare-${one.revision}`, label: `Compare revision ${one.revision} with the current one`, run: () =>
             compare(one.revision) })))
   );
-  const head = ['Revision', 'Made', 'Image', 'Used by'].map(title =>
-    element('th', { role: 'columnheader', scope: 'col' }, title)
-  );
+  const head = ['Revision', 'Made', 'Image', 'Used by'].map(title => element('th', { scope: 'col' }, title));
   return element('section.panel', { 'aria-labelledby': 'revisions-h' },
     element('header', element('h2', { id: 'revisions-h' }, 'Revisions')),
-    element('table.table.fold', { role: 'table', 'aria-labelledby': 'revisions-h' },
-      element('thead', { role: 'rowgroup' },
-        element('tr', { role: 'row' }, head,
-          element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Compare')))),
-      element('tbody', { role: 'rowgroup' }, rows)));
+    element('table.table.fold', { 'aria-labelledby': 'revisions-h' },
+      element('thead', element('tr', head, element('th', { scope: 'col' }, element('span.vh', 'Compare')))),
+      element('tbody', rows)));
 }

@@ -68,8 +68,7 @@ export function createFiles(place, { action, pressable, put, actOf }) {
         pressable(has ? 'Replace it' : 'Add it', { kind: 'sm',
           cmd: line(`--set ${quoted(path.value || 'PATH')} --file ${quoted(chosen.name)}`), key: 'context-put',
           run: send }),
-        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'context-forget', on: { click: forget } },
-          'Cancel'));
+        element('button.btn.sm.quiet', { 'data-key': 'context-forget', on: { click: forget } }, 'Cancel'));
     const hadFocus = document.activeElement === path;
     path.remove();
     put(body, form, files.length
@@ -82,20 +81,16 @@ export function createFiles(place, { action, pressable, put, actOf }) {
 
   function list() {
     const row = ({ path: name, size, executable }) =>
-      element('tr', { role: 'row' },
-        element('td', { role: 'cell' }, element('span.mono.ref', name),
-          executable && [' ', element('span.tag', 'executable')]),
-        element('td.r', { role: 'cell', 'data-l': 'Size' }, bytes(size)),
-        element('td.c-act', { role: 'cell' }, !state.isReadOnly
+      element('tr',
+        element('td', element('span.mono.ref', name), executable && [' ', element('span.tag', 'executable')]),
+        element('td.r', { 'data-l': 'Size' }, bytes(size)), element('td.c-act', !state.isReadOnly
           && pressable('Remove', { kind: 'sm quiet', cmd: line(`--remove ${quoted(name)}`), key: `remove-${name}`,
             label: `Remove ${name}`, run: button => remove(button, name) })));
-    const heads = [element('th', { role: 'columnheader', scope: 'col' }, 'Path'),
-      element('th.r', { role: 'columnheader', scope: 'col' }, 'Size'),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions'))];
+    const heads = [element('th', { scope: 'col' }, 'Path'), element('th.r', { scope: 'col' }, 'Size'),
+      element('th', { scope: 'col' }, element('span.vh', 'Actions'))];
     return [
-      element('table.table.fold.dense.mid', { role: 'table', 'aria-labelledby': 'context-h' },
-        element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, heads)),
-        element('tbody', { role: 'rowgroup' }, state.files.slice(0, VISIBLE_MAX).map(row))),
+      element('table.table.fold.dense.mid', { 'aria-labelledby': 'context-h' }, element('thead', element('tr', heads)),
+        element('tbody', state.files.slice(0, VISIBLE_MAX).map(row))),
       state.files.length > VISIBLE_MAX
       && element('p.body.muted.small',
         `and ${state.files.length - VISIBLE_MAX} more: svc template context has them all`),

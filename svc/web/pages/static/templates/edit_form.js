@@ -98,8 +98,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     }, input: follow, change: follow } }, element('header', element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
     element('div.body.stack-4', other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node,
       parts.ports.node, parts.rest.node, place),
-    element('footer',
-      element('button.btn', { type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
+    element('footer', element('button.btn', { 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
       element('span.muted.small',
         `Saves revision ${
           template.revision + 1
@@ -207,15 +206,14 @@ function envFields(template) {
         placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false',
         autocomplete: 'off' }),
       element('label.check', element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
-      element('button.btn.icon.sm.quiet', { type: 'button', 'aria-label': `Remove ${one.name || 'the variable'}`,
-        on: { click: () => {
-          row.remove();
-          add.focus();
-          list.dispatchEvent(new Event('input', { bubbles: true }));
-        } } }, icon('close')));
+      element('button.btn.icon.sm.quiet', { 'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => {
+        row.remove();
+        add.focus();
+        list.dispatchEvent(new Event('input', { bubbles: true }));
+      } } }, icon('close')));
     return row;
   };
-  const add = element('button.btn.sm', { type: 'button', 'data-key': 'add-variable', on: { click: () => {
+  const add = element('button.btn.sm', { 'data-key': 'add-variable', on: { click: () => {
     const row = rowOf({ name: '', value: '', secret: false });
     list.append(row);
     find('input', row).focus();
@@ -245,7 +243,7 @@ function portsFields(template) {
   };
   const rowOf = port =>
     rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
-  const add = element('button.btn.sm', { type: 'button', 'data-key': 'add-port', on: { click: () => {
+  const add = element('button.btn.sm', { 'data-key': 'add-port', on: { click: () => {
     const row = rowOf({});
     list.append(row);
     find('input', row).focus();

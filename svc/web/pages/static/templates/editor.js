@@ -201,8 +201,8 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     return [title,
       element('span.tag.line-tag', { role: 'status' },
         isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'), element('div.actions', isDirty()
-        && element('button.btn.sm.quiet', { type: 'button', 'data-key': 'undo', 'data-cmd': commands.dockerfile,
-          on: { click: undo } }, 'Undo all'), isDirty()
+        && element('button.btn.sm.quiet', { 'data-key': 'undo', 'data-cmd': commands.dockerfile, on: { click: undo } },
+          'Undo all'), isDirty()
         && pressable(['Save', element('kbd', 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save,
           why: state.isPending ? 'Another text was saved: see below.' : '' }), isDirty()
         ? !state.isPending
@@ -224,9 +224,9 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
               finish();
               save();
             } }),
-          element('button.btn.sm', { type: 'button', 'data-key': 'exchange', on: { click: exchange } },
+          element('button.btn.sm', { 'data-key': 'exchange', on: { click: exchange } },
             isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
-          element('button.btn.sm.quiet', { type: 'button', 'data-key': 'close-conflict', on: { click: () => {
+          element('button.btn.sm.quiet', { 'data-key': 'close-conflict', on: { click: () => {
             finish();
             state.theirs = null;
             show();

@@ -64,11 +64,10 @@ function filters() {
       showCards();
     } } });
   const filter = ([name, title]) =>
-    element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false',
-      on: { click: () => {
-        view.filter = name;
-        showCards();
-      } } }, title, ' ', element('span.muted.num'));
+    element('button', { 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false', on: { click: () => {
+      view.filter = name;
+      showCards();
+    } } }, title, ' ', element('span.muted.num'));
   return element('div.filters', element('div.search', icon('search'), search, element('kbd', '/')),
     element('div.seg', { role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
 }
@@ -87,11 +86,10 @@ function showCards() {
     group.hidden = found.length === 0 || (view.filter !== 'all' && view.filter !== scope);
     putIn(find('.cards', group), ...found.slice(0, view.most[scope]).map(card));
     const rest = found.length - view.most[scope];
-    putIn(find('[data-rest]', group),
-      rest > 0 && element('button.btn', { type: 'button', 'data-key': 'rest', on: { click: () => {
-        view.most[scope] += 2 * AT_ONCE;
-        showCards();
-      } } }, `Show more of ${found.length}`));
+    putIn(find('[data-rest]', group), rest > 0 && element('button.btn', { 'data-key': 'rest', on: { click: () => {
+      view.most[scope] += 2 * AT_ONCE;
+      showCards();
+    } } }, `Show more of ${found.length}`));
   }
   find('[data-none]').hidden = number > 0;
   showCounts();

@@ -49,8 +49,7 @@ export function askForBundle({ isGlobal = false, done }) {
           ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
       element('div.field', drop), place, visible, isGlobal
       && element('p.muted.small', 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
-      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
-        go)));
+      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
   const send = () =>
     file && go.getAttribute('aria-disabled') !== 'true'
     && sendIn(dialog, go, place, `${file.name} was not imported.`, async () => {
@@ -123,8 +122,7 @@ export function askForTemplate() {
       field('What it is for', 'description', texts, { optional: true }),
       element('div.seg', { role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
         kind('dockerfile', 'A Dockerfile')), imageField, textField, place, visible,
-      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
-        go)));
+      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
   const send = () =>
     sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
       const created = await call('POST', '/api/templates', { body: body() });
@@ -156,8 +154,7 @@ export function askForClone(template, reference) {
       : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
         + 'templates only.'), element('div.field', element('label', { for: 'clone-name' }, 'Name'), name), place,
       element('div.cmd', code),
-      element('div.ends', element('button.btn', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'),
-        go)));
+      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
   const send = () =>
     sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
       const created = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {

@@ -20,7 +20,6 @@ export function putIn(place, ...content) {
 export function pressable(content, { cmd, key, run, kind = '', why = '', label = null }) {
   const button = element('button', {
     class: `btn ${kind}`.trim(),
-    type: 'button',
     'data-cmd': cmd,
     'data-key': key,
     'aria-label': label,

@@ -95,14 +95,13 @@ function show() {
 function waitingList() {
   if (known.waiting.length < 2) return '';
   const one = template =>
-    element('button', { type: 'button', 'aria-pressed': String(template.id === view.id),
-      'data-key': `wait-${template.id}`, 'data-cmd': commandsOf(template.id).get, on: { click: () =>
-        choose(template.id) } }, element('span.mono', template.name),
-      ` revision ${template.revision}${
-        template.findings.some(finding => finding.code === 'bundle_digest')
-          ? ', imported'
-          : ''
-      }`);
+    element('button', { 'aria-pressed': String(template.id === view.id), 'data-key': `wait-${template.id}`,
+      'data-cmd': commandsOf(template.id).get, on: { click: () => choose(template.id) } },
+      element('span.mono', template.name), ` revision ${template.revision}${
+      template.findings.some(finding => finding.code === 'bundle_digest')
+        ? ', imported'
+        : ''
+    }`);
   return element('div.seg', { role: 'group', 'aria-label': 'Templates that wait' },
     known.waiting.slice(0, 40).map(one));
 }
@@ -178,9 +177,9 @@ const emptyReview = () =>
 
 function globalTable() {
   if (known.templates.length === 0) return '';
-  const cell = (label, ...content) => element('td', { role: 'cell', 'data-l': label }, ...content);
+  const cell = (label, ...content) => element('td', { 'data-l': label }, ...content);
   const rows = known.templates.slice(0, view.most).map(template =>
-    element('tr', { role: 'row', tabindex: '-1', 'data-id': template.id },
+    element('tr', { tabindex: '-1', 'data-id': template.id },
       cell(null,
         element('div.stack',
           element('a.name.ref', { href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get,
@@ -190,22 +189,19 @@ function globalTable() {
       cell('From',
         element('span.mono.ref.tiny', template.source.type === 'registry' ? template.source.image_ref : 'Dockerfile')),
       cell('In your store', imageState(known.images.get(template.id))),
-      cell('Changed', time(template.updated_at, 'ago')),
-      element('td.c-act', { role: 'cell' }, element('div.row', rowButton(template))))
+      cell('Changed', time(template.updated_at, 'ago')), element('td.c-act', element('div.row', rowButton(template))))
   );
   const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title =>
-    element('th', { role: 'columnheader', scope: 'col' }, title)
+    element('th', { scope: 'col' }, title)
   );
   const rest = known.templates.length - view.most;
   return element('section.panel', { 'aria-labelledby': 'global-h' },
     element('header', element('h2', { id: 'global-h' }, "Everybody's templates"),
       element('span.count', String(known.templates.length))),
-    element('table.table.fold', { role: 'table', 'aria-labelledby': 'global-h' },
-      element('thead', { role: 'rowgroup' },
-        element('tr', { role: 'row' }, heads,
-          element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions')))),
-      element('tbody', { role: 'rowgroup' }, rows)), rest > 0
-    && element('footer', element('button.btn.sm', { type: 'button', 'data-key': 'rest', on: { click: () => {
+    element('table.table.fold', { 'aria-labelledby': 'global-h' },
+      element('thead', element('tr', heads, element('th', { scope: 'col' }, element('span.vh', 'Actions')))),
+      element('tbody', rows)), rest > 0
+    && element('footer', element('button.btn.sm', { 'data-key': 'rest', on: { click: () => {
       view.most += AT_ONCE;
       showNow();
     } } }, `Show more of ${known.templates.length}`)));
@@ -218,7 +214,7 @@ function rowButton(template) {
     return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`,
       label: `Disable ${name}`, run: button => disable(button, template, id) });
   if (known.waiting.some(other => other.id === id))
-    return element('button.btn.sm.quiet', { type: 'button', 'data-cmd': commandsOf(id).get, 'data-key': `review-${id}`,
+    return element('button.btn.sm.quiet', { 'data-cmd': commandsOf(id).get, 'data-key': `review-${id}`,
       'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
   return pressable('Enable', { kind: 'sm', cmd: commandsOf(id).enable(template.revision), key: `enable-${id}`,
     label: `Enable ${name}`, run: button => enable(button, template) });

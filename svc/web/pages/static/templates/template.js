@@ -165,7 +165,7 @@ function showSteps() {
 
 function moreOf({ code }) {
   if (['secret_env', 'secret_unset'].includes(code) && mayChange(known.template, known.session))
-    return element('button.btn.link.small', { type: 'button', 'data-key': `more-${code}`, on: { click: async () => {
+    return element('button.btn.link.small', { 'data-key': `more-${code}`, on: { click: async () => {
       go('');
       await edit();
       find('#env-fields').scrollIntoView();
@@ -206,10 +206,9 @@ function showHead() {
   const canChange = mayChange(template, session), using = known.revisions.reduce((sum, one) => sum + one.workspaces, 0);
   const item = (title, cmd, key, run, kind = null) =>
     element('li',
-      element('button', { class: kind, type: 'button', 'data-cmd': cmd, 'data-key': key, 'data-deed': true,
-        on: { click: event => {
-          if (!isAway()) run(event.currentTarget);
-        } } }, title));
+      element('button', { class: kind, 'data-cmd': cmd, 'data-key': key, 'data-deed': true, on: { click: event => {
+        if (!isAway()) run(event.currentTarget);
+      } } }, title));
   const menu = element('details.menu', { 'data-key': 'more-menu' },
     element('summary.btn.icon.quiet', { 'aria-label': `More for ${template.name}`, 'data-key': 'more' }, icon('more')),
     element('ul', item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
@@ -361,8 +360,7 @@ const crumb = name =>
 function skeletonOfHead() {
   putIn(find('[data-head]'), crumb(asked), element('span.tag.skel.words', { 'aria-hidden': 'true' }, 'needs a build'),
     element('span.small.skel.words', { 'aria-hidden': 'true' }, 'revision 1, yours'),
-    element('div.actions',
-      element('button.btn', { type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'),
+    element('div.actions', element('button.btn', { 'aria-disabled': 'true' }, icon('download'), 'Export'),
       element('span.btn.icon.quiet', { 'aria-hidden': 'true' }, icon('more'))));
   const place = find('[data-tabs]');
   setAttribute(place, 'aria-label', asked);

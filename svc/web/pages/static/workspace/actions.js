@@ -63,7 +63,6 @@ export function actionButton(kind, label, { kind: style = '', isBusy = false, ke
   const busy = isBusy || acting.doing === kind;
   return element('button', {
     class: `btn ${style}`,
-    type: 'button',
     'aria-busy': busy ? 'true' : null,
     'aria-disabled': isAway() || acting.doing ? 'true' : null,
     'data-cmd': COMMANDS[kind](acting.record.name),
@@ -81,10 +80,9 @@ function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
   const isOff = isAway() || acting.doing !== null;
   const does = (label, cmd, act, more = {}) =>
-    element('li',
-      element('button', { type: 'button', 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
-        if (!isAway() && !acting.doing) act();
-      } }, ...more }, label));
+    element('li', element('button', { 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
+      if (!isAway() && !acting.doing) act();
+    } }, ...more }, label));
   const items = [];
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
   if (status === 'running' && idle.action !== 'none')

@@ -69,13 +69,10 @@ async function show(record) {
 }
 
 function skeletonNow({ launchers, ports }) {
-  const row = () =>
-    element('tr.plain', { role: 'row' }, ['3', '2', '1', '1'].map(width =>
-      element('td', { role: 'cell' }, skeleton(width))
-    ));
+  const row = () => element('tr.plain', ['3', '2', '1', '1'].map(width => element('td', skeleton(width))));
   const rows = count =>
-    element('table.table.mid.fold', { role: 'table', 'aria-hidden': 'true' },
-      element('tbody', { role: 'rowgroup' }, Array.from({ length: Math.max(1, count) }, row)));
+    element('table.table.mid.fold', { 'aria-hidden': 'true' },
+      element('tbody', Array.from({ length: Math.max(1, count) }, row)));
   return [launchers, ports].map((items, at) =>
     element('section.panel', { 'aria-busy': 'true', 'aria-label': at ? 'Loading the ports' : 'Loading the apps' },
       element('header', skeleton('2')), rows(items.length))
@@ -107,9 +104,7 @@ function showAll() {
 function putRows(body, items, { key, says, cells }) {
   if (isUnderHand(body, () => putRows(body, items, { key, says, cells }))) return;
   const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
-  const rows = items.map(item =>
-    old.get(key(item)) ?? element('tr', { role: 'row', tabindex: '-1', 'data-id': key(item) })
-  );
+  const rows = items.map(item => old.get(key(item)) ?? element('tr', { tabindex: '-1', 'data-id': key(item) }));
   arrange(body, rows);
   items.forEach((item, at) => put(rows[at], says(item), () => cells(item)));
 }
@@ -152,7 +147,7 @@ function launcherButton(kind, item, runs) {
   const { name, title } = item;
   const [label] = LAUNCHER_LABELS[kind];
   const isBusy = known.busy.get(name) === kind, isOff = !runs || isAway() || known.busy.has(name);
-  return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button',
+  return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`,
     'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
     'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why',
     title: runs ? null : 'It does not run',
@@ -180,8 +175,8 @@ function portCells(port) {
     cell(null, '', command(sshLine(port))),
     cell(null, 'c-act',
       element('div.row',
-        element('button.btn.sm.quiet', { type: 'button', 'aria-label': `Remove the port ${name}`,
-          'data-key': `remove-${name}`, 'aria-disabled': isAway() ? 'true' : null, 'data-cmd': removeCommand(name),
+        element('button.btn.sm.quiet', { 'aria-label': `Remove the port ${name}`, 'data-key': `remove-${name}`,
+          'aria-disabled': isAway() ? 'true' : null, 'data-cmd': removeCommand(name),
           on: { click: () => removePort(port) } }, 'Remove'))),
   ];
 }
@@ -278,7 +273,7 @@ function line(record) {
 
 function portForm() {
   const fields = portFields(),
-    button = element('button.btn', { 'data-key': 'add' }, icon('plus'), 'Add a port');
+    button = element('button.btn', { type: 'submit', 'data-key': 'add' }, icon('plus'), 'Add a port');
   for (const node of fields) {
     const control = find('.input', node);
     Object.assign(node.dataset, { field: control.dataset.part });

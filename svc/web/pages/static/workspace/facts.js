@@ -55,8 +55,8 @@ function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
   if (!template.newer_revision && !isNewerImage) return null;
   return element('div',
     template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ',
-    element('button.btn.link.small', { type: 'button', 'data-key': 'upgrade', 'data-cmd': upgrade.cmd,
-      on: { click: upgrade.open } }, 'What changes'));
+    element('button.btn.link.small', { 'data-key': 'upgrade', 'data-cmd': upgrade.cmd, on: { click: upgrade.open } },
+      'What changes'));
 }
 
 function imageFact({ image, image_status: status }) {

@@ -16,6 +16,5 @@ export function failedApps({ name, launchers_failed: failed }) {
   return element('div.notice.warn', { role: 'alert', tabindex: '-1' }, icon('warning'),
     element('div', element('p', element('b', `${name} runs.`)), ...failed.flatMap(part),
       element('div.row',
-        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'dismiss', on: { click: () => answer(null) } },
-          'Dismiss'))));
+        element('button.btn.sm.quiet', { 'data-key': 'dismiss', on: { click: () => answer(null) } }, 'Dismiss'))));
 }

@@ -78,11 +78,10 @@ export function sentenceOf(row) {
 
 export function historyTable(rows) {
   const line = row =>
-    element('tr.plain', { role: 'row' }, element('td.muted.small.num.nw', { role: 'cell' }, time(row.at, 'ago')),
-      element('td.ref', { role: 'cell' }, sentenceOf(row),
-        !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action]
-          && element('span.is-danger.small', ` ${row.outcome.replaceAll('_', ' ')}`)),
-      element('td.muted.small.ref', { role: 'cell' }, names(THROUGH[row.via] ?? row.via, row.address)));
-  return element('table.table.dense.fold', { role: 'table', 'aria-label': 'What happened' },
-    element('tbody', { role: 'rowgroup' }, whole(rows).slice(0, 6).map(line)));
+    element('tr.plain', element('td.muted.small.num.nw', time(row.at, 'ago')),
+      element('td.ref', sentenceOf(row), !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action]
+        && element('span.is-danger.small', ` ${row.outcome.replaceAll('_', ' ')}`)),
+      element('td.muted.small.ref', names(THROUGH[row.via] ?? row.via, row.address)));
+  return element('table.table.dense.fold', { 'aria-label': 'What happened' },
+    element('tbody', whole(rows).slice(0, 6).map(line)));
 }

@@ -34,7 +34,7 @@ export function sshLine({ ssh }) {
 /** @param {Api.Workspace} record */
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
-  return element('button.btn.sm', { type: 'button', 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`,
+  return element('button.btn.sm', { 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`,
     'data-key': `open-${name}`, 'data-cmd': sshLine(item), on: {
       click: async () =>
         (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }),
@@ -54,7 +54,7 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
   if (!token) return null;
   const key = `${name} ${run}`, code = element('code.small.ref');
   const button = (label, does, press) =>
-    element('button.btn.link.small', { type: 'button', 'data-key': `${does}-token-${name}`,
+    element('button.btn.link.small', { 'data-key': `${does}-token-${name}`,
       'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
   const show = button('Show token', 'show', () => {
     if (!visibleTokens.delete(key)) visibleTokens.add(key);

@@ -50,7 +50,7 @@ const nextOf = ({ before, after }) => before === after ? 'the newer image' : `re
 // Of one that runs: what would change, and what must be done before.
 /** @param {Api.Workspace} record */
 async function preview(record, plan) {
-  const close = element('button.btn', { autofocus: true }, 'Close');
+  const close = element('button.btn', { type: 'submit', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'plan-h' },
     element('div.in', element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`), planOf(plan),
       ends(plan), element('p.soft', 'It is upgraded while it is stopped.'),
@@ -66,14 +66,12 @@ function planOf({ changes }) {
   if (changes.length === 0)
     return element('p', 'Nothing of this workspace changes but the number of its revision.');
   const row = ({ part, name, before, after }) =>
-    element('tr.plain', { role: 'row' },
-      element('td.soft', { role: 'cell' }, name ? `${part} ` : part, name && element('span.mono', name)),
-      element('td.mono.small.ref', { role: 'cell', 'data-l': 'Now' }, argumentOf(before)),
-      element('td.mono.small.ref', { role: 'cell', 'data-l': 'Then' }, argumentOf(after)));
-  const titles = ['What', 'Now', 'Then'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title));
-  return element('table.table.dense.fold', { role: 'table', 'aria-label': 'What changes' },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles)),
-    element('tbody', { role: 'rowgroup' }, changes.map(row)));
+    element('tr.plain', element('td.soft', name ? `${part} ` : part, name && element('span.mono', name)),
+      element('td.mono.small.ref', { 'data-l': 'Now' }, argumentOf(before)),
+      element('td.mono.small.ref', { 'data-l': 'Then' }, argumentOf(after)));
+  const titles = ['What', 'Now', 'Then'].map(title => element('th', { scope: 'col' }, title));
+  return element('table.table.dense.fold', { 'aria-label': 'What changes' }, element('thead', element('tr', titles)),
+    element('tbody', changes.map(row)));
 }
 
 function argumentOf(value) {

@@ -5,7 +5,7 @@ import { command, element, icon } from '../frame/dom.js';
 // it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.
 export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
   const text = title || name;
-  const close = element('button.btn', { autofocus: true }, 'Close');
+  const close = element('button.btn', { type: 'submit', autofocus: true }, 'Close');
   const dialog = element('dialog', { 'aria-labelledby': 'open-h' },
     element('div.in', element('h2.ref', { id: 'open-h' }, isPage ? `Open ${text}` : `Connect to ${text}`),
       element('p.soft', 'It listens on ', element('span.mono', `127.0.0.1:${port}`),

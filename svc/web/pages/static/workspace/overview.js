@@ -122,16 +122,16 @@ function showApps() {
   if (place.hidden) return;
   const items = overview.launchers ?? record.launchers;
   put(bodyOf('apps'), [items, record.ports, record.name], () => [
-    element('table.table.mid.fold', { role: 'table', 'aria-label': 'Apps' },
-      element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record)))),
+    element('table.table.mid.fold', { 'aria-label': 'Apps' },
+      element('tbody', items.map(item => appRow(item, record)))),
   ]);
 }
 
 /** @param {Api.Workspace} record */
 function appRow(item, record) {
   const port = record.ports.find(other => other.name === item.port);
-  const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);
-  return element('tr.plain', { role: 'row' },
+  const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
+  return element('tr.plain',
     cell('app',
       element('div.stack', element('span.strong.ref', item.title || item.name),
         element('span.muted.small.mono', item.name))),

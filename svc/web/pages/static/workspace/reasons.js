@@ -184,7 +184,7 @@ const editAndStart = (name, patch) =>
   `svc ws edit ${quoted(name)} --file - <<< '${JSON.stringify(patch)}' && svc ws start ${quoted(name)}`;
 
 function patchButton(label, cmd, act, key = 'remedy') {
-  return element('button.btn.sm', { type: 'button', 'data-key': key, 'data-cmd': cmd, on: { click: act } }, label);
+  return element('button.btn.sm', { 'data-key': key, 'data-cmd': cmd, on: { click: act } }, label);
 }
 
 // The last start failed: what it said.

@@ -41,8 +41,8 @@ function showSetup() {
           `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
       isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
       element('div.row',
-        element('button.btn.sm', { type: 'button', 'data-key': 'cancel',
-          'data-cmd': `svc operation cancel ${quoted(operation.id)}`, on: { click: cancel } }, icon('close'), 'Cancel'),
+        element('button.btn.sm', { 'data-key': 'cancel', 'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
+          on: { click: cancel } }, icon('close'), 'Cancel'),
         element('a.btn.sm.quiet', { href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' },
           'Your workspaces'))));
 }

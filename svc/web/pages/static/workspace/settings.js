@@ -37,9 +37,9 @@ function build() {
     on: { input: follow, submit: renameIt } },
     element('div.form-grid',
       w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
-    element('div.row', element('button.btn', { 'data-key': 'rename' }, 'Rename')));
-  const save = element('button.btn.primary', { 'data-key': 'save' }, 'Save');
-  const discard = element('button.btn.quiet', { type: 'button', 'data-key': 'discard', on: { click: takeTheirs } },
+    element('div.row', element('button.btn', { type: 'submit', 'data-key': 'rename' }, 'Rename')));
+  const save = element('button.btn.primary', { type: 'submit', 'data-key': 'save' }, 'Save');
+  const discard = element('button.btn.quiet', { 'data-key': 'discard', on: { click: takeTheirs } },
     'Discard what I typed');
   const form = element('form.section', { novalidate: true, 'data-editing': true,
     on: { input: follow, change: follow, submit: saveAll } },
@@ -135,9 +135,8 @@ function conflict() {
       element('p', element('b', 'It has changed meanwhile'),
         ', in another tab, on the host, or by a token. What you typed is still here.'),
       element('ul.small.ref', names.map(row)),
-      element('div.row',
-        element('button.btn.sm', { type: 'button', 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
-        element('button.btn.sm.quiet', { type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } },
+      element('div.row', element('button.btn.sm', { 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
+        element('button.btn.sm.quiet', { 'data-key': 'theirs', on: { click: takeTheirs } },
           'Take what is there now'))));
 }
 
@@ -178,9 +177,8 @@ function rules({ idle, template, name, command, newer_image: isNewerImage }) {
     ...(newer
       ? [
         element('div.row',
-          element('button.btn', { type: 'button', 'data-key': 'upgrade',
-            'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } },
-            `What ${newer} changes`)),
+          element('button.btn', { 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`,
+            on: { click: openUpgrade } }, `What ${newer} changes`)),
       ]
       : [])];
 }

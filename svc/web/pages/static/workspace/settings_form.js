@@ -35,12 +35,11 @@ export function fieldsOf(buttons) {
         sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
     element('div.section', element('h2', 'Variables'), element('div.stack-2', { 'data-rows': 'env' }),
       element('div.row',
-        element('button.btn.sm', { type: 'button', 'data-add': true, on: { click: () => addVariable().focus() } },
-          icon('plus'), 'Add a variable'))),
-    element('div.section', element('h2', 'Network'), element('div.form-grid', wide(
-      field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }),
-        'On it, your workspaces reach each other by name. Empty: none.')
-    ))),
+        element('button.btn.sm', { 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'),
+          'Add a variable'))), element('div.section', element('h2', 'Network'), element('div.form-grid', wide(
+          field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }),
+            'On it, your workspaces reach each other by name. Empty: none.')
+        ))),
     element('div.section', element('h2', 'Command'),
       field('command', 'Its own command', lines,
         "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.")),
@@ -60,7 +59,7 @@ function addVariable(name = '', value = '') {
   const control = (part, label, kind, text) =>
     element('div.field', element('label.vh', { for: `${id}-${part}` }, label),
       input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
-  const remove = element('button.btn.icon.quiet', { type: 'button', 'aria-label': `Remove the variable ${name}`.trim(),
+  const remove = element('button.btn.icon.quiet', { 'aria-label': `Remove the variable ${name}`.trim(),
     on: { click: () => takeAway(row) } }, icon('close'));
   const row = element('div.env-row', control('name', 'Name of the variable', '', name),
     control('value', 'Value', '', value), remove);

@@ -22,9 +22,8 @@ export function offerToWait(notice, { record, path, gpus, done }) {
 
 /** @param {Api.Workspace} record */
 function waitButton(record) {
-  return element('button.btn.sm.quiet', { type: 'button', 'data-key': 'wait',
-    'data-cmd': `svc ws start ${quoted(record.name)}`, on: { click: () => wait(record) } },
-    'Keep trying while this page is open');
+  return element('button.btn.sm.quiet', { 'data-key': 'wait', 'data-cmd': `svc ws start ${quoted(record.name)}`,
+    on: { click: () => wait(record) } }, 'Keep trying while this page is open');
 }
 
 /** @param {Api.Workspace} record */
@@ -37,7 +36,7 @@ function wait(record) {
 function notify(at) {
   replace(find('[data-wait]', waiting.notice), element('span.state.busy', { role: 'status' }, 'Trying'), ' ',
     element('span.muted.small', 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
-    element('button.btn.sm', { type: 'button', 'data-key': 'wait', on: { click: () => {
+    element('button.btn.sm', { 'data-key': 'wait', on: { click: () => {
       const { record } = waiting;
       stopWaiting();
       replace(find('[data-wait]', waiting.notice), waitButton(record));

@@ -27,7 +27,7 @@ function workspaceRow(workspace, context) {
     && ['; ',
       element('a.small', { href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` },
         `${template.newer_revision} is out`)];
-  return element('tr', { role: 'row', tabindex: '-1', 'data-id': workspace.id },
+  return element('tr', { tabindex: '-1', 'data-id': workspace.id },
     cell(null, '',
       element('div.stack',
         element('a.name', { href: pathOf(workspace), title: spelledOut(workspace.display_name) || name,
@@ -54,7 +54,7 @@ function stateOf(workspace, { doing, act, isAway }) {
   const idle = idleOf(workspace);
   if (!idle)
     return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
-  const keep = element('button.btn.link.small', { type: 'button', 'aria-label': `Keep 12 h: ${workspace.name}`,
+  const keep = element('button.btn.link.small', { 'aria-label': `Keep 12 h: ${workspace.name}`,
     'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`,
     'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
   const text = idle.action === 'stop'
@@ -160,7 +160,6 @@ function actionButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
     class: `btn sm ${quiet}`,
-    type: 'button',
     'aria-label': `${label} ${workspace.name}`,
     'aria-busy': isBusy ? 'true' : null,
     'aria-disabled': isAway || doing ? 'true' : null,
@@ -179,9 +178,8 @@ function menuOf(workspace, { act, isAway, doing }) {
     element('li', element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
   const does = (kind, label, cmd, danger = false) =>
     element('li',
-      element('button', { type: 'button', class: danger ? 'danger' : null,
-        'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, on: { click: () => act(kind, workspace) } },
-        label));
+      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isAway || doing ? 'true' : null,
+        'data-cmd': cmd, on: { click: () => act(kind, workspace) } }, label));
   const items = [];
   if (allowed.includes('logs'))
     items.push(go('Logs', '/logs', `svc ws logs ${quoted(name)}${workspace.status === 'running' ? ' --follow' : ''}`));
@@ -203,7 +201,7 @@ function setupRow(operation, { act, isAway }) {
   const { subject, template, phase, progress } = operation;
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
-  return element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
+  return element('tr', { tabindex: '-1', 'data-id': operation.id },
     cell(null, '',
       element('div.stack',
         element('a.name', { href: `/new?setup=${encodeURIComponent(operation.id)}`,
@@ -216,7 +214,6 @@ function setupRow(operation, { act, isAway }) {
           `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
         isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))), cell('GPUs'), cell('Size'),
     cell('Apps'), cell(null, 'c-act', element('div.row', element('button.btn.sm', {
-      type: 'button',
       'aria-label': `Cancel the set-up of ${subject.name}`,
       'aria-disabled': isAway ? 'true' : null,
       'data-cmd': `svc operation cancel ${quoted(operation.id)}`,

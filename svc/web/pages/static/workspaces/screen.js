@@ -100,26 +100,25 @@ function loading() {
   find('[data-room]').replaceChildren(headroomSkeleton());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () =>
-    element('tr.plain', { role: 'row' }, cells.map(widths =>
-      element('td', { role: 'cell' }, widths.length > 0 && element('div.stack-2', skeleton(...widths)))
+    element('tr.plain', cells.map(widths =>
+      element('td', widths.length > 0 && element('div.stack-2', skeleton(...widths)))
     ));
   const waiting = filters();
   waiting.inert = true;
   return element('section.stack-2', { 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
     element('div.panel',
-      element('table.table.fold', { role: 'table', 'aria-label': 'Workspaces' }, head(),
-        element('tbody', { role: 'rowgroup' }, row(), row(), row(), row()))));
+      element('table.table.fold', { 'aria-label': 'Workspaces' }, head(),
+        element('tbody', row(), row(), row(), row()))));
 }
 
 function head() {
   const titles = [['Name', 'w-name'], ['State', 'w-state'], ['GPUs'], ['Size'], ['Apps']];
   const cell = ([title, kind]) =>
-    element('th', { role: 'columnheader', scope: 'col', class: kind,
+    element('th', { scope: 'col', class: kind,
       'aria-sort': title === 'Name' ? view.descending ? 'descending' : 'ascending' : null },
-      title === 'Name' ? element('button', { type: 'button', 'data-key': 'sort', on: { click: sort } }, title) : title);
-  return element('thead', { role: 'rowgroup' },
-    element('tr', { role: 'row' }, titles.map(cell),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span.vh', 'Actions'))));
+      title === 'Name' ? element('button', { 'data-key': 'sort', on: { click: sort } }, title) : title);
+  return element('thead',
+    element('tr', titles.map(cell), element('th', { scope: 'col' }, element('span.vh', 'Actions'))));
 }
 
 const filters = () =>
@@ -132,9 +131,7 @@ function list() {
   return element('section.stack-2', { 'aria-labelledby': 'list-h', 'data-list': true },
     element('h2.vh', { id: 'list-h' }, 'Your workspaces'), filters(),
     element('div', { 'data-answer': true, hidden: true }),
-    element('div.panel',
-      element('table.table.fold', { role: 'table', 'aria-label': 'Workspaces' }, head(),
-        element('tbody', { role: 'rowgroup' })),
+    element('div.panel', element('table.table.fold', { 'aria-label': 'Workspaces' }, head(), element('tbody')),
       element('p.body.muted', { 'data-none': true, hidden: true }, 'No workspace matches.')));
 }
 
