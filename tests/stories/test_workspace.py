@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from stories.conftest import USER
 from stories.signing_in import sign_in
 
-MEMORY = "[data-field='resources.memory_bytes'] input"
+MEMORY = "[data-field='resources.memory_bytes']"
 LAUNCHERS = [
     {"name": "talker", "title": "Talks", "autostart": True, "port": "talk",
      "command": ["sh", "-c", "echo it is up; exec sleep 4712"]},

@@ -64,7 +64,7 @@ def test_edit(quotas: Driver, canned: Canned) -> None:
     type_into(quotas, "max_image_bytes", "")
     type_into(quotas, "max_running", "many")
     press(quotas, "dialog[open] [data-key=deed]")
-    says(quotas, "A whole number, or empty for no limit.", "dialog[open] [data-field=max_running]")
+    says(quotas, "A whole number, or empty for no limit.", "dialog[open] .field:has(#f-max_running)")
     assert focused(quotas) == "max_running"
     type_into(quotas, "max_running", "4")
     written = quota("lab", 3, max_workspaces=12, max_running=4, max_gpus=2, max_cpu=64.0)
@@ -109,7 +109,7 @@ def test_a_new_quota(quotas: Driver, canned: Canned) -> None:
     says(quotas, "/api/admin/quotas/NAME", "dialog[open] .cmd")
     type_into(quotas, "name", "lab")
     press(quotas, "dialog[open] [data-key=deed]")
-    says(quotas, "There is a quota lab; edit that one.", "dialog[open] [data-field=name]")
+    says(quotas, "There is a quota lab; edit that one.", "dialog[open] .field:has([data-field=name])")
     type_into(quotas, "name", "guests")
     type_into(quotas, "max_gpus", "0")
     says(quotas, "/api/admin/quotas/guests", "dialog[open] .cmd")

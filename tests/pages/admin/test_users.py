@@ -140,7 +140,7 @@ def test_edit(users: Driver, canned: Canned) -> None:
     wrong = {"field": "display_name", "code": "invalid", "message": "must not contain control characters"}
     canned.refuse("PATCH /api/users/ada", 422, "validation_failed", "display_name: no", fields=[wrong])
     press(users, "dialog[open] [data-key=deed]")
-    says(users, "must not contain control characters", "dialog[open] [data-field=display_name]")
+    says(users, "must not contain control characters", "dialog[open] .field:has([data-field=display_name])")
     assert focused(users) == "display_name"
     canned.answers["PATCH /api/users/ada"] = account("ada", "Augusta Ada", superuser=False)
     canned.answers["GET /api/admin/users"] = page([account("ada", "Augusta Ada"), *records.accounts()[1:]])

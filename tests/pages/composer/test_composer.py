@@ -386,8 +386,8 @@ def test_what_this_host_has_not(browser: Driver, pages: Canned) -> None:
     items = [records.workspace("lab", "running", limits_missing=["memory_bytes"])]
     pages.answers["GET /api/workspaces"] = records.page(items)
     visit(browser, pages, "/new?template=debian-tools")
-    says(browser, "not applied on this host", "#h-f-resources-memory_bytes")
-    assert "not applied" not in find(browser, "#h-f-resources-cpu_limit").text
+    says(browser, "not applied on this host", "#f-resources-memory_bytes-h")
+    assert "not applied" not in find(browser, "#f-resources-cpu_limit-h").text
     for name in ("gpu_count", "gpu_mode"):
         until(browser, lambda name=name: not find(browser, f"#f-resources-{name}").is_displayed(), name)
 
@@ -434,7 +434,7 @@ def test_kinds_of_ports_and_a_network(browser: Driver, pages: Canned) -> None:
     press(browser, "[data-key=add-ports]")
     browser.switch_to.active_element.send_keys("lab")
     find(browser, "[data-field=network]").send_keys("Lab!")
-    says(browser, "Use a-z, 0-9 and - (inside), at most 63.", "#e-f-network")
+    says(browser, "Use a-z, 0-9 and - (inside), at most 63.", "#f-network-e")
     find(browser, "[data-field=network]").send_keys(Keys.BACKSPACE * 4, "tools")
     until(browser, lambda: "--network tools" in line(browser), "the network")
     says(browser, "2 ports, a network besides", "[data-rest] > summary")
@@ -458,7 +458,7 @@ def test_a_command_of_its_own(browser: Driver, pages: Canned) -> None:
     opened(browser, pages)
     press(browser, "[data-rest] > summary")
     find(browser, "[data-field=command]").send_keys("sleep", Keys.ENTER * 2, "9")
-    says(browser, "one argument a line", "#e-f-command")
+    says(browser, "one argument a line", "#f-command-e")
     find(browser, "[data-field=command]").send_keys(Keys.BACKSPACE * 2, "9")
     until(browser, lambda: """'{"command":["sleep","9"]}'""" in line(browser), "the arguments")
     assert "--replace-container" in line(browser)

@@ -17,9 +17,9 @@ from selenium.webdriver.common.keys import Keys
 
 STOPPED, RUNNING = "/workspaces/vllm-serve/settings", "/workspaces/train-7b/settings"
 VLLM = "/api/workspaces/ws-vllm-serve"
-MEMORY = "[data-field='resources.memory_bytes'] input"
+MEMORY = "[data-field='resources.memory_bytes']"
 COMMAND = "[name=command]"
-CPUS = "[data-field='resources.cpu_limit'] input"
+CPUS = "[data-field='resources.cpu_limit']"
 
 
 def line(driver: Driver) -> str:
@@ -51,8 +51,8 @@ def test_what_a_stopped_one_has(browser: Driver, canned: Canned, theme: str, siz
     visit(browser, canned, STOPPED, theme=theme, size=size)
     until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
     assert value(browser, CPUS) == "16"
-    assert value(browser, "[data-field='resources.shm_bytes'] input") == "16"
-    assert value(browser, "[data-field=display_name] input") == "Llama for the reading group"
+    assert value(browser, "[data-field='resources.shm_bytes']") == "16"
+    assert value(browser, "[data-field=display_name]") == "Llama for the reading group"
     assert value(browser, ".env-row [data-part=value]") == "fast"
     assert find(browser, "[name=restart_on_boot]").is_selected()
     assert line(browser) == "svc ws edit vllm-serve --file patch.json"
@@ -115,7 +115,7 @@ def test_save_sends_what_has_changed(browser: Driver, canned: Canned) -> None:
     assert (
         line(browser) == f"svc ws edit vllm-serve --file - <<< '{json.dumps(wanted, separators=(',', ':'))}'"
     )
-    type_in(browser, "[data-field='resources.pids_limit'] input", "unlimited")
+    type_in(browser, "[data-field='resources.pids_limit']", "unlimited")
     press(browser, "[data-add]")
     browser.switch_to.active_element.send_keys("A" + Keys.TAB)
     browser.switch_to.active_element.send_keys("it's")
@@ -129,7 +129,7 @@ def test_save_sends_what_has_changed(browser: Driver, canned: Canned) -> None:
         "env": [{"name": "A", "value": "it's"}],
     }
     assert headers["IF_MATCH"] == records.VERSION
-    assert value(browser, "[data-field='resources.pids_limit'] input") == "unlimited"
+    assert value(browser, "[data-field='resources.pids_limit']") == "unlimited"
 
 
 def test_what_is_typed_during_a_save_stays(browser: Driver, canned: Canned) -> None:
@@ -149,10 +149,10 @@ def test_what_is_typed_during_a_save_stays(browser: Driver, canned: Canned) -> N
     type_in(browser, MEMORY, "128")
     press(browser, "[data-key=save]")
     until(browser, lambda: canned.sent(f"PATCH {VLLM}"), "the request")
-    type_in(browser, "[data-field='resources.pids_limit'] input", "77")
+    type_in(browser, "[data-field='resources.pids_limit']", "77")
     canned.release()
     says(browser, "1 not saved")
-    assert value(browser, "[data-field='resources.pids_limit'] input") == "77"
+    assert value(browser, "[data-field='resources.pids_limit']") == "77"
     assert value(browser, MEMORY) == "128"
 
 
@@ -162,7 +162,7 @@ def test_a_network(browser: Driver, canned: Canned) -> None:
     records.serve_all(canned, record)
     canned.answers[f"PATCH {VLLM}"] = records.answer(record | {"network": "lab"})
     visit(browser, canned, STOPPED)
-    control = find(browser, "[data-field=network] input")
+    control = find(browser, "[data-field=network]")
     assert not find(browser, "[data-replace]").is_displayed()
     control.send_keys("lab")
     says(browser, "what was installed in it is lost", "[data-replace]")
@@ -218,7 +218,7 @@ def test_arguments_that_are_no_lines(browser: Driver, canned: Canned) -> None:
     for wrong in ("a\n\nb", '["a", 1]', "[a", "[]"):
         type_in(browser, COMMAND, wrong)
         press(browser, "[data-key=save]")
-        says(browser, "Use one argument a line", "[data-field=command]")
+        says(browser, "Use one argument a line", ".field:has([data-field=command])")
         assert focused(browser) == "command"
     type_in(browser, COMMAND, json.dumps(words, indent=1))
     says(browser, "Nothing is changed", "[data-unsaved]")
@@ -226,7 +226,7 @@ def test_arguments_that_are_no_lines(browser: Driver, canned: Canned) -> None:
     canned.refuse(f"PATCH {VLLM}", 422, "validation_failed", "no", fields=[
         {"field": "command", "code": "invalid", "message": "the command is too long"}])  # fmt: skip
     press(browser, "[data-key=save]")
-    says(browser, "the command is too long", "[data-field=command]")
+    says(browser, "the command is too long", ".field:has([data-field=command])")
     assert canned.sent(f"PATCH {VLLM}")[0][0] == {"command": [*words, "c"]}
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_number(browser: Driver, canned: Canned) -> None:
     until(browser, lambda: value(browser, MEMORY) == "96", "its memory")
     type_in(browser, MEMORY, "much")
     press(browser, "[data-key=save]")
-    says(browser, "Use a number of GiB", "[data-field='resources.memory_bytes']")
+    says(browser, "Use a number of GiB", ".field:has([data-field='resources.memory_bytes'])")
     assert not canned.sent(f"PATCH {VLLM}")
     type_in(browser, MEMORY, "512m")
     fields = [
@@ -245,7 +245,7 @@ def test_what_is_no_number(browser: Driver, canned: Canned) -> None:
     ]
     canned.refuse(f"PATCH {VLLM}", 422, "validation_failed", "no", fields=fields)
     press(browser, "[data-key=save]")
-    says(browser, "the template asks for 1 GiB", "[data-field='resources.memory_bytes']")
+    says(browser, "the template asks for 1 GiB", ".field:has([data-field='resources.memory_bytes'])")
     assert canned.sent(f"PATCH {VLLM}")[0][0] == {"resources": {"memory_bytes": 512 << 20}}
     assert value(browser, MEMORY) == "512m"
 

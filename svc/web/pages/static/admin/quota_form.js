@@ -1,7 +1,8 @@
 // The form of a quota: its limits, for whom it holds, and who is over it already.
 import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
-import { field, formDialog, withUnit } from '../shared/dialogs.js';
+import { formDialog } from '../shared/dialogs.js';
+import { field } from '../shared/form.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';
 import { bytesOf } from './quota_format.js';
@@ -38,12 +39,8 @@ export function quotaForm(policy, policies, accounts) {
     )
   );
   const over = element('p.small.is-warn', { role: 'status' });
-  const grid = element('div.form-grid', FIELDS.map(([key, label, unit]) => {
-    const control = unit ? withUnit(controls[key], unit) : controls[key];
-    const box = field(key, label, control);
-    box.classList.add('w2');
-    return box;
-  }));
+  const grid = element('div.form-grid',
+    FIELDS.map(([key, label, unit]) => field(key, label, controls[key], { unit, wide: 'w2' })));
   const nameOf = () => policy?.name ?? name.value;
   const limits = () =>
     Object.fromEntries(FIELDS.map(([key, , unit]) => [key, valueOf(controls[key].value, unit, policy?.[key] ?? null)]));
@@ -65,7 +62,7 @@ export function quotaForm(policy, policies, accounts) {
   };
   const head = policy
     ? element('p', { 'data-holds': true }, ...holdsFor(policy, accounts))
-    : field('name', 'Name', name, 'a-z, 0-9 and - inside.');
+    : field('name', 'Name', name, { help: 'a-z, 0-9 and - inside.' });
   return formDialog({
     title: policy ? `Edit the quota ${policy.name}` : 'New quota',
     action: policy ? 'Save' : 'Make the quota',

@@ -5,6 +5,7 @@ import { startAdmin } from './page.js';
 import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, json } from './lines.js';
+import { setError } from '../shared/form.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, cell, tableOf } from '../shared/tables.js';
@@ -175,23 +176,19 @@ function addForm() {
     autocapitalize: 'off', spellcheck: 'false', placeholder: 'quay.io/team', size: '24', maxlength: '512',
     'data-key': 'registry' });
   const insecure = element('input', { type: 'checkbox', id: 'f-insecure', name: 'insecure' });
-  const wrong = element('span.field-error', { id: 'f-registry-e', role: 'alert', hidden: true });
   const button = element('button.btn', { type: 'submit', 'data-key': 'add',
     'data-cmd': 'sudo svc admin registry add HOST' }, icon('plus'), 'Add');
   const entryOf = () => ({ ...parsed(where.value), insecure: insecure.checked });
   const say = text => {
-    wrong.textContent = text;
-    wrong.hidden = text === '';
-    setAttribute(where, 'aria-invalid', text ? 'true' : null);
-    setAttribute(where, 'aria-describedby', text ? wrong.id : null);
-    if (text) where.focus();
+    setError(where, text);
+    where.focus();
   };
   const follow = () => {
     const entry = entryOf();
     const line = HOST.test(entry.host) && PATH.test(entry.path_prefix)
       ? addLine(entry)
       : 'sudo svc admin registry add HOST';
-    say('');
+    setError(where);
     setAttribute(button, 'data-cmd', line);
     if (where.value.trim()) setLine(line);
   };
@@ -223,7 +220,7 @@ function addForm() {
     element('div.row',
       element('div.field', element('label.vh', { for: where.id }, 'Registry, with a path or without'), where), button,
       element('label.check.small', { for: insecure.id }, insecure,
-        element('span', 'Plain HTTP, or a certificate that nobody signed'))), wrong);
+        element('span', 'Plain HTTP, or a certificate that nobody signed'))));
 }
 
 await startAdmin({ read, show, loading: () => skeletonOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10),

@@ -2,7 +2,8 @@
 import { all, call } from '../frame/api.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { field, formDialog, hostDialog } from '../shared/dialogs.js';
+import { formDialog, hostDialog } from '../shared/dialogs.js';
+import { field, setError } from '../shared/form.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { askToStop, stopLine } from './stopping.js';
 import { bytesOf } from './quota_format.js';
@@ -22,9 +23,9 @@ export function editUser(account, policies) {
     policies.map(policy =>
       element('option', { value: policy.name, selected: policy.name === (account.quota ?? 'default') }, policy.name)
     ));
-  const limits = element('span.help', { id: 'f-quota-h' });
+  const ofQuota = field('quota', 'Quota', quota, { help: '' });
   const follow = () => {
-    limits.textContent = limitsOf(policies.find(policy => policy.name === quota.value));
+    find('.help', ofQuota).textContent = limitsOf(policies.find(policy => policy.name === quota.value));
   };
   quota.addEventListener('input', follow);
   follow();
@@ -34,9 +35,6 @@ export function editUser(account, policies) {
     if (quota.value !== (account.quota ?? 'default')) found.quota = quota.value === 'default' ? null : quota.value;
     return found;
   };
-  const ofQuota = field('quota', 'Quota', quota);
-  ofQuota.append(limits);
-  setAttribute(quota, 'aria-describedby', limits.id);
   return formDialog({
     title: `Edit ${name}`,
     action: 'Save',
@@ -72,21 +70,17 @@ export function newUser() {
   const code = element('code');
   const follow = () => {
     const isGood = isName(name.value);
-    setAttribute(name, 'aria-invalid', name.value !== '' && !isGood ? 'true' : null);
-    find('.field-error', fields)?.remove();
-    if (name.value !== '' && !isGood)
-      find('[data-field=name]', fields).append(
-        element('span.field-error', { role: 'status' },
-          'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, '
-            + 'and not of digits alone.')
-      );
+    setError(name, name.value === '' || isGood
+      ? ''
+      : 'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, '
+        + 'and not of digits alone.');
     code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME',
       person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(
         Boolean
       ).join(' ');
   };
   const fields = element('div.stack-4', { on: { input: follow } },
-    field('name', 'Name', name, 'The Linux account is made too where there is none.'),
+    field('name', 'Name', name, { help: 'The Linux account is made too where there is none.' }),
     field('display_name', 'Full name', person),
     element('label.check', { for: 'f-superuser' }, role, element('span', 'An administrator of the service')));
   follow();

@@ -1,6 +1,7 @@
 // The form of a new workspace: its fields, what is recommended beside each, and what is wrong with one.
-import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { element, find, findAll } from '../frame/dom.js';
 import { counted } from '../frame/format.js';
+import { field, fieldOf, showErrors } from '../shared/form.js';
 import { showGpuFields } from '../shared/gpu_fields.js';
 import { RESOURCES, formatAmount, textOf } from './values.js';
 
@@ -12,20 +13,6 @@ export const LEVELS = {
   max: ['Max', 'All that your quota and this host allow now.'],
 };
 
-// One field: its label, its control, a help, and a place for what is wrong with it.
-function field({ name, label, control, help = '', unit = '', optional = false, wide = '' }) {
-  const id = control.id || `f-${name.replaceAll('.', '-')}`;
-  for (
-    const [key, value] of Object.entries({ id, 'data-field': name, 'data-key': id,
-      'aria-describedby': `h-${id} e-${id}` })
-  ) setAttribute(control, key, value);
-  return element('div', { class: `field ${wide}` },
-    element('label', { for: id }, label, optional && ' ', optional && element('span.opt', 'optional')),
-    unit ? element('div.unit', control, element('span', unit)) : control, element('span.help', { id: `h-${id}` }, help),
-    wrongPlace(id));
-}
-
-const wrongPlace = id => element('p.field-error', { id: `e-${id}`, hidden: true }, icon('warning'), element('span'));
 const textInput = (attributes = {}) =>
   element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const numberInput = () => textInput({ class: 'input num', inputmode: 'decimal' });
@@ -44,7 +31,7 @@ export function formOf(host, on) {
   const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot',
     'data-key': 'boot' });
   const resource = (key, label, unit, more = {}) =>
-    field({ name: `resources.${key}`, label, control: numberInput(), unit, ...more });
+    field(`resources.${key}`, label, numberInput(), { help: '', unit, ...more });
   const sizes = element('details.more', { 'data-key': 'more-size' }, element('summary', { 'data-sizes': true }),
     element('div.form-grid', resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }),
       resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
@@ -57,72 +44,69 @@ export function formOf(host, on) {
         element('button.btn.link.small', { hidden: true, 'data-back': true, on: { click: on.recommended } },
           'Back to the recommended values')),
       element('div.form-grid', resource('gpu_count', 'GPUs', ''),
-        field({ name: 'resources.gpu_mode', label: 'Mode', control: mode }), resource('cpu_limit', 'CPUs', 'cores'),
+        field('resources.gpu_mode', 'Mode', mode, { help: '' }), resource('cpu_limit', 'CPUs', 'cores'),
         resource('memory_bytes', 'Memory', 'GiB')), sizes),
     element('div.section',
       element('div.form-grid',
-        field({ name: 'name', label: 'Name', control: textInput({ class: 'input mono', maxlength: 63, name: 'name' }),
-          help: 'a-z, 0-9 and -; you can rename it at any time', wide: 'w2' }),
-        field({ name: 'display_name', label: 'Title',
-          control: textInput({ maxlength: 128, name: 'display', spellcheck: null, autocapitalize: null }),
-          optional: true, wide: 'w2' })),
-      element('label.check', restart, element('span', 'Start it again after the host has rebooted')), advanced(on)),
+        field('name', 'Name', textInput({ class: 'input mono', maxlength: 63 }), { wide: 'w2',
+          help: 'a-z, 0-9 and -; you can rename it at any time' }),
+        field('display_name', 'Title', textInput({ maxlength: 128, spellcheck: null, autocapitalize: null }), {
+          optional: true,
+          wide: 'w2',
+        })), element('label.check', restart, element('span', 'Start it again after the host has rebooted')),
+      advanced(on)),
   ];
 }
 
 // What is folded away: it is built when it is unfolded first.
 function advanced(on) {
-  const rows = kind =>
-    element('div.stack-2', { 'data-rows': kind, 'data-field': kind, tabindex: '-1' }, wrongPlace(`rows-${kind}`));
+  const rows = kind => element('div.field.stack-2', { 'data-rows': kind, 'data-field': kind, tabindex: '-1' });
   return element('details.more', { 'data-rest': true, on: { toggle: on.more } }, element('summary'),
     element('div.stack-4', rows('env'), rows('ports'), element('div.stack-2', { 'data-template-facts': true })));
 }
 
 // ---- reading ----
 
-const control = (form, name) => find(`[data-field="${name}"]`, form);
-
 // What the form says now, as texts; a row in which nothing is written is none.
 /** @param {Api.Template} template */
 export function textsOf(form, template) {
-  const rows = kind =>
-    findAll(`[data-rows="${kind}"] > .form-row`, form).map(row => {
+  const numbered = kind => {
+    const all = [];
+    for (const row of findAll(`[data-rows="${kind}"] > .form-row`, form)) {
+      const inputs = findAll('[data-part]', row);
       const values = Object.fromEntries(
-        findAll('[data-part]', row).map(
-          input => [input.dataset.part, input.dataset.part === 'value' ? input.value : input.value.trim()]
-        )
+        inputs.map(input => [input.dataset.part, input.dataset.part === 'value' ? input.value : input.value.trim()])
       );
-      return { row, values };
-    }).filter(({ values }) => values.name || values.value || values.container_port);
-  const numbered = kind =>
-    rows(kind).map(({ row, values }, at) => {
-      row.dataset.at = String(at);
-      return values;
-    });
-  const texts = { template: template?.id ?? '', name: control(form, 'name').value.trim(),
-    displayName: control(form, 'display_name').value.trim() };
-  for (const key of Object.keys(RESOURCES)) texts[key] = control(form, `resources.${key}`).value.trim();
+      const isFilled = values.name || values.value || values.container_port;
+      for (const input of inputs) input.dataset.field = isFilled ? `${kind}.${all.length}.${input.dataset.part}` : '';
+      if (isFilled) all.push(values);
+    }
+    return all;
+  };
+  const texts = { template: template?.id ?? '', name: fieldOf(form, 'name').value.trim(),
+    displayName: fieldOf(form, 'display_name').value.trim() };
+  for (const key of Object.keys(RESOURCES)) texts[key] = fieldOf(form, `resources.${key}`).value.trim();
   return Object.assign(texts, {
-    mode: control(form, 'resources.gpu_mode').value,
+    mode: fieldOf(form, 'resources.gpu_mode').value,
     defaultMode: template?.defaults.gpu_mode ?? 'exclusive',
     env: numbered('env'),
     ports: numbered('ports'),
     network: find('[data-field=network]', form)?.value.trim() ?? '',
     command: find('[data-field=command]', form)?.value ?? '',
-    restartOnBoot: control(form, 'restart_on_boot').checked,
+    restartOnBoot: fieldOf(form, 'restart_on_boot').checked,
   });
 }
 
 export function setResources(form, resources) {
-  for (const key of Object.keys(RESOURCES)) control(form, `resources.${key}`).value = textOf(key, resources[key]);
-  control(form, 'resources.gpu_mode').value = resources.gpu_mode;
+  for (const key of Object.keys(RESOURCES)) fieldOf(form, `resources.${key}`).value = textOf(key, resources[key]);
+  fieldOf(form, 'resources.gpu_mode').value = resources.gpu_mode;
 }
 
 // ---- what is said beside the fields ----
 
 /** @param {Api.Template} template */
 export function showTemplate(form, template) {
-  const mode = control(form, 'resources.gpu_mode');
+  const mode = fieldOf(form, 'resources.gpu_mode');
   const isShared = template.gpu.allow_shared || template.defaults.gpu_mode === 'shared';
   find('[value=shared]', mode).disabled = !isShared;
   if (!isShared) mode.value = 'exclusive';
@@ -130,13 +114,13 @@ export function showTemplate(form, template) {
 }
 
 function helpOf(form, name, text) {
-  const help = find(`#h-${CSS.escape(control(form, name).id)}`, form);
+  const help = find('.help', fieldOf(form, name).closest('.field'));
   if (help.textContent !== text) help.textContent = text;
 }
 
 // What is recommended at this level beside each field, and the most that the template allows; the fields of GPUs.
 export function showRecommended(form, resources, limits, gpus) {
-  showGpuFields(name => control(form, `resources.${name}`).closest('.field'), onHost.hasGpus, gpus);
+  showGpuFields(name => fieldOf(form, `resources.${name}`).closest('.field'), onHost.hasGpus, gpus);
   for (const key of Object.keys(RESOURCES)) {
     const text = [];
     if (resources && (resources[key] ?? null) !== null)
@@ -183,43 +167,5 @@ export function showFolded(form, texts, body) {
 // ---- what is wrong ----
 
 // Show what is wrong with each field; returns the first control that has something, and what has no field here.
-export function showWrong(form, wrong) {
-  let first = null;
-  const rest = new Map(wrong);
-  for (const input of findAll('[data-field]', form)) {
-    if (input.dataset.rows) continue;
-    const message = rest.get(input.dataset.field) ?? '';
-    rest.delete(input.dataset.field);
-    say(find(`#e-${CSS.escape(input.id)}`, form), message);
-    setAttribute(input, 'aria-invalid', message ? 'true' : null);
-    if (message) first ??= input;
-  }
-  for (const kind of ['env', 'ports']) first = wrongRows(form, kind, rest) ?? first;
-  return { first, rest };
-}
-
-function wrongRows(form, kind, wrong) {
-  let first = null;
-  say(find(`#e-rows-${kind}`, form), wrong.get(kind) ?? '');
-  if (wrong.delete(kind)) first = find(`[data-rows="${kind}"]`, form);
-  for (const row of findAll(`[data-rows="${kind}"] > .form-row`, form)) {
-    const messages = [];
-    for (const input of findAll('[data-part]', row)) {
-      const name = `${kind}.${row.dataset.at}.${input.dataset.part}`, message = wrong.get(name);
-      wrong.delete(name);
-      setAttribute(input, 'aria-invalid', message ? 'true' : null);
-      if (message) {
-        messages.push(message);
-        first ??= input;
-      }
-    }
-    say(find('.field-error', row), messages.join(' '));
-  }
-  return first;
-}
-
-function say(place, message) {
-  if (!place || find('span', place).textContent === message) return;
-  find('span', place).textContent = message;
-  place.hidden = message === '';
-}
+export const showWrong = (form, wrong) =>
+  showErrors(form, [...wrong].map(([name, message]) => ({ field: name, message })));

@@ -1,6 +1,7 @@
 // The folded part of the form: variables and ports of this workspace, and what its template has of them.
 import { element, find, icon } from '../frame/dom.js';
 import { textOfCommand } from '../shared/own_command.js';
+import { field } from '../shared/form.js';
 import { portFields, rowWith } from '../shared/port_rows.js';
 
 // The values of another workspace: its title, its command, and its variables and ports that the template does not have.
@@ -61,16 +62,8 @@ const commandField = place =>
 function ownField(place, name, title, make) {
   const created = find(`[data-field=${name}]`, place);
   if (created) return created;
-  const id = `f-${name}`, control = make();
-  for (
-    const [attribute, value] of Object.entries({ id, 'data-field': name, 'data-key': name,
-      'aria-describedby': `h-${name} e-${id}` })
-  ) control.setAttribute(attribute, value);
-  find('[data-template-facts]', place).before(
-    element('div.field', element('label', { for: id }, `${title} `, element('span.opt', 'optional')), control,
-      element('span.help', { id: `h-${name}` }),
-      element('p.field-error', { id: `e-${id}`, hidden: true }, icon('warning'), element('span')))
-  );
+  const control = make();
+  find('[data-template-facts]', place).before(field(name, title, control, { help: '', optional: true }));
   return control;
 }
 
@@ -122,9 +115,9 @@ export function showFacts(place, template) {
   const lines = all.filter(([, values]) => values.length);
   networkField(place);
   commandField(place);
-  find('#h-command', place).textContent =
+  find('#f-command-h', place).textContent =
     "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.";
-  find('#h-network', place).textContent = template.network
+  find('#f-network-h', place).textContent = template.network
     ? `Empty: ${template.network}, as the template's; ${NO_NETWORK} for none.`
     : 'On one of yours, your workspaces reach each other by name. Empty: none.';
   find('[data-template-facts]', place).replaceChildren(element('h3', 'From the template'),

@@ -21,6 +21,7 @@ import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
 import { openPage, refresh, startPage } from '../screen/page.js';
+import { fieldOf } from '../shared/form.js';
 import { hasGpus } from '../shared/gpu_fields.js';
 import { quoted } from '../frame/format.js';
 import { RESOURCES, commandOf, requestOf, textOf, requestedOf } from './values.js';
@@ -240,10 +241,10 @@ const modeOf = body => body.resources?.gpu_mode ?? chosen.template.defaults.gpu_
 // ---- what the buttons of the plan do ----
 
 function mend({ key, value }) {
-  find(`[data-field="resources.${key}"]`, form).value = textOf(key, value);
+  fieldOf(form, `resources.${key}`).value = textOf(key, value);
   chosen.isTouched = true;
   update();
-  find(`[data-field="resources.${key}"]`, form).focus();
+  fieldOf(form, `resources.${key}`).focus();
 }
 
 async function act(action) {
@@ -306,7 +307,7 @@ function takeRefusal(error) {
   if (error.code === 'name_taken') known.wrong.set('name', error.message);
   known.check = null;
   const { rest } = showWrong(form, known.wrong);
-  problem = known.wrong.size && rest.size === 0
+  problem = known.wrong.size && rest.length === 0
     ? null
     : refused(error, { what: '', act, retry: error.retryable ? () => send('go') : null });
 }

@@ -5,7 +5,8 @@ import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
 import { commands, folderLine, removal } from './lines.js';
 import { apiOf, encodedPath, folderOf, joined, lastOf, readable, argument } from './paths.js';
-import { field, formDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/dialogs.js';
+import { field } from '../shared/form.js';
 import { counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
@@ -45,7 +46,7 @@ async function askFor({ title, label, value, help, action, line, act, suggest = 
           element('button.btn.sm.danger', { 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
     }
   };
-  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], action,
+  return await formDialog({ title, fields: [field('name', label, input, { help }), ...(suggest ? [list] : [])], action,
     lineOf: () => line(input.value.trim()), send }) !== null;
 }
 

@@ -1,5 +1,5 @@
-// What the three pages of the settings share: their skeleton, the tab, fields and days.
-import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+// What the three pages of the settings share: their skeleton, the tab, and days.
+import { element, find } from '../frame/dom.js';
 import { showExpiring, skeleton } from '../frame/frame.js';
 import { startPage } from '../screen/page.js';
 
@@ -40,41 +40,6 @@ export function countOnTab(number) {
       element('span.count.warn', String(number),
         element('span.vh', ` ${number === 1 ? 'expires' : 'expire'} within seven days`))
     );
-}
-
-// ---- fields ----
-
-// A field: its label, the control, whose name is the API's, and a word of help below.
-export function field(label, control, { help = '', around = control } = {}) {
-  const id = `${control.id}-h`;
-  if (help) {
-    control.dataset.help = id;
-    control.setAttribute('aria-describedby', id);
-  }
-  return element('div.field', element('label', { for: control.id }, label), around,
-    help && element('span.help', { id }, help));
-}
-
-// What is wrong with a field, below it; an empty text takes it away.
-export function fieldError(control, text) {
-  const id = `${control.id}-e`;
-  find(`#${id}`)?.remove();
-  setAttribute(control, 'aria-invalid', text ? 'true' : null);
-  setAttribute(control, 'aria-describedby', [text && id, control.dataset.help].filter(Boolean).join(' ') || null);
-  if (text)
-    (find(':scope > .help', control.closest('.field')) ?? control.closest('.field').lastChild).before(
-      element('span.field-error', { id }, icon('warning'), element('span', text))
-    );
-}
-
-// What the API says of fields, each beside its own, and the focus on the first; false when it says nothing of them.
-export function fieldErrors(form, fields) {
-  const controls = findAll('[name]', form);
-  for (const control of controls)
-    fieldError(control, fields.find(({ field: name }) => name === control.name)?.message ?? '');
-  const first = controls.find(control => control.getAttribute('aria-invalid'));
-  first?.focus();
-  return first !== undefined;
 }
 
 // A day, exact in its title.

@@ -4,7 +4,7 @@ import { element, find, icon } from '../frame/dom.js';
 import { renewSession } from '../frame/frame.js';
 import { counted, quoted } from '../frame/format.js';
 import { perform } from '../screen/perform.js';
-import { field, fieldErrors } from './page.js';
+import { field, pointAtErrors, showErrors } from '../shared/form.js';
 
 // `renewed` is called with the login that follows.
 export function passwordPanel({ user, renewed }) {
@@ -21,7 +21,7 @@ export function passwordPanel({ user, renewed }) {
     change();
     // for password managers
   } } }, element('input', { type: 'text', autocomplete: 'username', value: user.name, readonly: true, hidden: true }),
-    field('Present password', present), field('New password', fresh, {
+    field('current_password', 'Present password', present), field('password', 'New password', fresh, {
       help: `${least} to 64 characters of any kind; several unrelated words make a good one.`,
     }), element('label.check.small', shows, element('span', 'Show what I type')),
     element('div.notice.warn.inset', icon('warning'), element('div', element('p.small', { 'data-ends': true }))),
@@ -35,7 +35,7 @@ export function passwordPanel({ user, renewed }) {
       isChanged = true;
     };
     const begin = () => call('POST', '/api/auth/login', { body: { username: user.name, password: fresh.value } });
-    fieldErrors(form, []);
+    showErrors(form, []);
     notify(null);
     const request = () =>
       renewSession(end, async () => {
@@ -45,7 +45,7 @@ export function passwordPanel({ user, renewed }) {
       });
     const refuse = error => {
       if (isChanged) leave();
-      return isChanged || fieldErrors(form, error.fields);
+      return isChanged || pointAtErrors(form, error.fields);
     };
     const isDone = await perform(button, { what: 'The password was not changed.', refuse }, request);
     if (!isDone) return;

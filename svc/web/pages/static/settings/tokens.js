@@ -10,7 +10,8 @@ import { refresh } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
-import { countOnTab, day, field, fieldError, startSettings } from './page.js';
+import { field, setError } from '../shared/form.js';
+import { countOnTab, day, startSettings } from './page.js';
 
 const NAME_MAX = 64, DAYS_MAX = 365, DAYS = 90;
 const known = { tokens: [] };
@@ -134,8 +135,8 @@ function newPanel() {
     element('p.soft.small',
       'Tokens are made on the host, where the kernel says who you are. The secret is printed once, here into a '
         + 'file that only you can read, and kept nowhere.'),
-    element('div.form-grid', element('div.w2', field('Name', name)),
-      element('div.w2', field('Lifetime', days, { around: element('div.unit', days, element('span', 'days')) }))),
+    element('div.form-grid', field('name', 'Name', name, { wide: 'w2' }),
+      field('expires_days', 'Lifetime', days, { unit: 'days', wide: 'w2' })),
     element('label.check', { for: 'tf' }, files, element('span', 'It also reads and writes my files')),
     element('div', { 'data-create': true }, command('')),
     element('p.muted.small', "Then, where it is used, with that file and the host's certificate ",
@@ -155,12 +156,12 @@ function check() {
   const name = find('#tn'), days = find('#te');
   const text = name.value.trim(), number = Number(days.value), isFiles = find('#tf').checked;
   const isTaken = known.tokens.some(token => token.status === 'active' && token.name === text.normalize('NFC'));
-  fieldError(name, isTaken
+  setError(name, isTaken
     ? 'an active token has this name'
     : [...text].length > NAME_MAX
     ? `has at most ${NAME_MAX} characters`
     : '');
-  fieldError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
+  setError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
   const line = createCommand(text, days.value, isFiles);
   find('[data-create] code').textContent = `(umask 077; ${line} >svc-token)`;
   setLine(text === '' && days.value === String(DAYS) && !isFiles ? 'svc token list' : line);

@@ -10,7 +10,8 @@ import { announce } from '../frame/notices.js';
 import { refreshSoon } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { put } from '../shared/still.js';
-import { day, field, fieldErrors, setSession, startSettings } from './page.js';
+import { field, pointAtErrors, showErrors } from '../shared/form.js';
+import { day, setSession, startSettings } from './page.js';
 import { passwordPanel, showWhatEnds } from './password.js';
 
 const READER = 'svc.terminal.reader'; // read by the terminal
@@ -75,7 +76,8 @@ function youPanel() {
   const form = element('form.stack-4', { on: { submit: event => {
     event.preventDefault();
     saveName(form, name, save);
-  } } }, field('Your name', name, { help: "Shown beside your account's name." }), element('div.row', save));
+  } } }, field('display_name', 'Your name', name, { help: "Shown beside your account's name." }),
+    element('div.row', save));
   return panel('you-h', 'You', element('div.body.stack-4', element('dl.facts', { 'data-facts': true }), form));
 }
 
@@ -85,8 +87,8 @@ async function saveName(form, name, save) {
       (await call('PATCH', `/api/users/${encodeURIComponent(known.me.name)}`, { body: { display_name: name.value } }))
         .display_name;
   };
-  fieldErrors(form, []);
-  if (!await perform(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) },
+  showErrors(form, []);
+  if (!await perform(save, { what: 'Your name was not saved.', refuse: error => pointAtErrors(form, error.fields) },
     request)) return;
   delete name.dataset.typed;
   name.value = known.me.display_name;

@@ -61,7 +61,6 @@ export function portRequest({ name, container_port: number, kind, access, user }
 // A row with a button that takes it away.
 export function rowWith(label, remove, ...parts) {
   const node = element('div.form-row', element('div.form-grid', ...parts),
-    element('button.btn.icon.quiet', { 'aria-label': label, on: { click: () => remove(node) } }, icon('close')),
-    element('p.field-error', { hidden: true }, icon('warning'), element('span')));
+    element('button.btn.icon.quiet', { 'aria-label': label, on: { click: () => remove(node) } }, icon('close')));
   return node;
 }

@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { commandsOf } from './about.js';
-import { clearErrors, field, sendIn, showErrors } from './form.js';
+import { field, noticePlace, pointAtErrors, sendForm } from '../shared/form.js';
 import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
@@ -22,7 +22,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
   const state = { tag, conflict: false };
   const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)),
     env: envFields(template), ports: portsFields(template), rest: restField(template) };
-  const place = element('div', { hidden: true }), other = element('div', { hidden: true, 'data-conflict': true });
+  const other = element('div', { hidden: true, 'data-conflict': true });
   const go = element('button.btn.primary', { type: 'submit', 'data-key': 'save-fields' }, 'Save');
   const commands = commandsOf(reference);
 
@@ -48,15 +48,14 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     try {
       patch = patchOf();
     } catch (error) {
-      clearErrors(form);
-      showErrors(form, place, { fields: [{ field: 'rest', message: error.message }] }, '');
+      pointAtErrors(form, [{ field: 'rest', message: error.message }]);
       return;
     }
     if (!Object.keys(patch).length) {
       closed();
       return;
     }
-    await sendIn(form, go, place, `${template.name} was not changed.`, async () => {
+    await sendForm(form, go, `${template.name} was not changed.`, async () => {
       try {
         done(
           await call('PATCH', `/api/templates/${encodeURIComponent(template.id)}`, { body: patch, ifMatch: state.tag })
@@ -97,7 +96,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
       send();
     }, input: follow, change: follow } }, element('header', element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
     element('div.body.stack-4', other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node,
-      parts.ports.node, parts.rest.node, place),
+      parts.ports.node, parts.rest.node, noticePlace()),
     element('footer', element('button.btn', { 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
       element('span.muted.small',
         `Saves revision ${
@@ -152,12 +151,12 @@ function plainFields(template) {
   return {
     value: () => ({ name: name.value.trim(), description: text.value, network: network.value.trim() || null,
       idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
-    node: element('div.form-grid', field('Name', 'name', name, { wide: 'w2' }),
-      field('What it is for', 'description', text, { wide: 'w2', optional: true }),
-      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }),
-      field('When idle', 'idle.action', action, { wide: 'w2' }),
-      field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' }),
-      field('Network', 'network', network, { wide: 'w2', optional: true,
+    node: element('div.form-grid', field('name', 'Name', name, { wide: 'w2' }),
+      field('description', 'What it is for', text, { wide: 'w2', optional: true }),
+      isImage && field('source.image_ref', 'Image', image, { wide: 'w4' }),
+      field('idle.action', 'When idle', action, { wide: 'w2' }),
+      field('idle.after_minutes', 'After minutes', minutes, { wide: 'w2', help: '10 to 10080' }),
+      field('network', 'Network', network, { wide: 'w2', optional: true,
         help: 'On which the workspaces of one person reach each other by name' })),
   };
 }
@@ -191,8 +190,8 @@ function numberFields(template, part) {
     node: element('div.section', { role: 'group', 'aria-labelledby': `${part}-h` },
       element('h3', { id: `${part}-h` },
         isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
-      element('div.form-grid', inputs.map(({ key, title, input }) => field(title, `${part}.${key}`, input)),
-        mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
+      element('div.form-grid', inputs.map(({ key, title, input }) => field(`${part}.${key}`, title, input)),
+        mode && field(`${part}.gpu_mode`, 'GPUs are', mode))) };
 }
 
 /** @param {Api.Template} template */
@@ -269,7 +268,7 @@ function restField(template) {
     if (unknown.length) throw new SyntaxError(`not one of ${REST.join(', ')}: ${unknown.join(', ')}`);
     return found;
   };
-  return { value, control, node: field('Command, user, GPU needs, apps and mounts, as JSON', 'rest', control, {
+  return { value, control, node: field('rest', 'Command, user, GPU needs, apps and mounts, as JSON', control, {
     help: 'As in svc template create --file.',
   }) };
 }

@@ -3,7 +3,8 @@ import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
 import { quoted } from '../frame/format.js';
 import { addressOf, commandsOf } from './about.js';
-import { field, sendIn } from './form.js';
+import { formDialog, openDialog } from '../shared/dialogs.js';
+import { field, noticePlace, sendForm } from '../shared/form.js';
 
 const BUNDLE_MAX = 64 * 2 ** 20;
 const TAR = 'application/x-tar';
@@ -15,7 +16,7 @@ export function askForBundle({ isGlobal = false, done }) {
       ? `sudo svc admin template import ${quoted(name)} --global`
       : `svc template import ${quoted(name)} --build-later`;
   const input = element('input.vh', { type: 'file', accept: '.tar', 'aria-label': 'Bundle', 'data-field': 'bundle' });
-  const visible = command(line('FILE')), place = element('div', { hidden: true }), name = element('span');
+  const visible = command(line('FILE')), name = element('span');
   const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': 'true', 'data-cmd': line('FILE') },
     'Import');
   let file = null;
@@ -37,22 +38,20 @@ export function askForBundle({ isGlobal = false, done }) {
     },
   } }, icon('upload'), name, element('span.tiny', '.tar, at most 64 MiB'), input);
   input.addEventListener('change', () => choose(input.files[0]));
-  const dialog = element('dialog', { 'aria-labelledby': 'import-h', 'data-import': true },
-    element('form', { method: 'dialog', on: { submit: event => {
-      event.preventDefault();
-      send();
-    } } }, element('h2', { id: 'import-h' }, isGlobal ? 'Import for everybody' : 'Import a bundle'),
-      element('p.soft', isGlobal
-        ? 'The template is disabled and waits here. One with a Dockerfile is built in your store before you '
-          + 'can enable it.'
-        : ['A .tar that ', element('code', 'svc template export'),
-          ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
-      element('div.field', drop), place, visible, isGlobal
-      && element('p.muted.small', 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
-      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
+  const form = element('form', { 'data-import': true, on: { submit: event => {
+    event.preventDefault();
+    send();
+  } } }, element('p.soft', isGlobal
+    ? 'The template is disabled and waits here. One with a Dockerfile is built in your store before you '
+      + 'can enable it.'
+    : ['A .tar that ', element('code', 'svc template export'),
+      ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
+    element('div.field', drop), noticePlace(), visible, isGlobal
+    && element('p.muted.small', 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
+    element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go));
   const send = () =>
     file && go.getAttribute('aria-disabled') !== 'true'
-    && sendIn(dialog, go, place, `${file.name} was not imported.`, async () => {
+    && sendForm(form, go, `${file.name} was not imported.`, async () => {
       done(
         await call('POST', `/api/templates/import${isGlobal ? '?scope=global' : ''}`, {
           body: new Blob([file], { type: TAR }),
@@ -60,7 +59,8 @@ export function askForBundle({ isGlobal = false, done }) {
       );
       dialog.close();
     });
-  showDialog(dialog, input);
+  const dialog = openDialog(isGlobal ? 'Import for everybody' : 'Import a bundle', form);
+  input.focus();
 }
 
 // A new template: name, what it is for, and an image or a Dockerfile. All else is edited on its own page.
@@ -72,11 +72,10 @@ export function askForTemplate() {
     placeholder: 'registry.example/team/image:1' });
   const text = element('textarea.input.mono', { rows: '8', spellcheck: 'false', wrap: 'off', name: 'dockerfile',
     placeholder: 'FROM registry.example/team/image:1' });
-  const place = element('div', { hidden: true }), visible = command('');
-  const imageField = field('Image', 'source.image_ref', image, {
+  const imageField = field('source.image_ref', 'Image', image, {
     help: 'Each user pulls it once, from a registry that is allowed here.',
   });
-  const textField = field('Dockerfile', 'source.dockerfile', text, {
+  const textField = field('source.dockerfile', 'Dockerfile', text, {
     help: 'Built in your own store, before the template is enabled. Files that it copies come in by a bundle or '
       + 'svc template create --context.',
   });
@@ -84,8 +83,9 @@ export function askForTemplate() {
     element('label',
       element('input', { type: 'radio', name: 'type', value, checked: value === 'registry', on: { change: () =>
         follow() } }), title);
-  const go = element('button.btn.primary', { type: 'submit' }, 'Create');
-  const isText = () => find('[name=type]:checked', dialog)?.value === 'dockerfile';
+  const kinds = element('div.seg', { role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
+    kind('dockerfile', 'A Dockerfile'));
+  const isText = () => find('[name=type]:checked', kinds).value === 'dockerfile';
   const body = () => ({ name: name.value.trim(), ...texts.value.trim() && { description: texts.value.trim() },
     source: isText()
       ? { type: 'dockerfile', dockerfile: text.value }
@@ -110,65 +110,45 @@ export function askForTemplate() {
     textField.hidden = !isText();
     image.required = !isText();
     text.required = isText();
-    find('code', visible).textContent = lineOf();
-    setAttribute(go, 'data-cmd', lineOf());
   };
-  const dialog = element('dialog', { 'aria-labelledby': 'new-h', 'data-new': true },
-    element('form', { method: 'dialog', on: { submit: event => {
-      event.preventDefault();
-      send();
-    }, input: () => follow() } }, element('h2', { id: 'new-h' }, 'New template'),
-      field('Name', 'name', name, { help: 'Lower-case letters, digits and -.' }),
-      field('What it is for', 'description', texts, { optional: true }),
-      element('div.seg', { role: 'radiogroup', 'aria-label': 'Made from' }, kind('registry', 'An image'),
-        kind('dockerfile', 'A Dockerfile')), imageField, textField, place, visible,
-      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
-  const send = () =>
-    sendIn(dialog, go, place, `${name.value} was not created.`, async () => {
+  follow();
+  return formDialog({
+    title: 'New template',
+    fields: [field('name', 'Name', name, { help: 'Lower-case letters, digits and -.' }),
+      field('description', 'What it is for', texts, { optional: true }), kinds, imageField, textField],
+    lineOf,
+    action: 'Create',
+    checks: true,
+    failed: () => `${name.value} was not created.`,
+    send: async () => {
       const created = await call('POST', '/api/templates', { body: body() });
       location.assign(addressOf(created.name, isText() ? 'dockerfile' : ''));
-    });
-  follow();
-  showDialog(dialog, name);
+    },
+  });
 }
 
 // Ask for the name of a clone, and make it.
 /** @param {Api.Template} template */
 export function askForClone(template, reference) {
-  const commands = commandsOf(reference),
-    name = element('input.input.mono', { id: 'clone-name', name: 'name', value: `my-${template.name}`.slice(0, 63),
-      required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
-  const code = element('code', commands.clone(name.value)), place = element('div', { hidden: true });
-  const go = element('button.btn.primary', { type: 'submit', 'data-cmd': commands.clone(name.value) }, 'Clone');
-  name.addEventListener('input', () => {
-    code.textContent = commands.clone(name.value || 'NAME');
-    setAttribute(go, 'data-cmd', code.textContent);
-  });
-  const dialog = element('dialog', { 'aria-labelledby': 'clone-h' },
-    element('form', { method: 'dialog', on: { submit: event => {
-      event.preventDefault();
-      send();
-    } } }, element('h2', { id: 'clone-h' }, `Clone ${template.name}`), element('p.soft', template.source.has_dockerfile
-      ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
-        + 'before it is enabled.'
-      : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
-        + 'templates only.'), element('div.field', element('label', { for: 'clone-name' }, 'Name'), name), place,
-      element('div.cmd', code),
-      element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go)));
-  const send = () =>
-    sendIn(dialog, go, place, `${template.name} was not cloned.`, async () => {
+  const name = element('input.input.mono', { value: `my-${template.name}`.slice(0, 63), required: true,
+    autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const text = template.source.has_dockerfile
+    ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
+      + 'before it is enabled.'
+    : 'The clone is yours, and you can change it. Values of secret variables come along from your own '
+      + 'templates only.';
+  return formDialog({
+    title: `Clone ${template.name}`,
+    fields: [element('p.soft', text), field('name', 'Name', name)],
+    lineOf: () => commandsOf(reference).clone(name.value || 'NAME'),
+    action: 'Clone',
+    checks: true,
+    failed: `${template.name} was not cloned.`,
+    send: async () => {
       const created = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {
         body: { name: name.value },
       });
       location.assign(addressOf(created.name, created.source.has_dockerfile ? 'dockerfile' : ''));
-    });
-  showDialog(dialog, name);
-}
-
-function showDialog(dialog, first) {
-  document.body.append(dialog);
-  dialog.addEventListener('close', () => dialog.remove());
-  dialog.showModal();
-  first.focus();
-  first.select?.();
+    },
+  });
 }

@@ -9,7 +9,7 @@ import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { quoted, time } from '../frame/format.js';
 import { stateMark } from '../shared/workspace_states.js';
 import { change } from './actions.js';
-import { clearErrors, showErrors } from '../shared/dialogs.js';
+import { pointAtErrors, showErrors } from '../shared/form.js';
 import { refresh } from '../screen/page.js';
 import { startWorkspace, workspacePath } from './head.js';
 import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
@@ -276,7 +276,7 @@ function portForm() {
     button = element('button.btn', { type: 'submit', 'data-key': 'add' }, icon('plus'), 'Add a port');
   for (const node of fields) {
     const control = find('.input', node);
-    Object.assign(node.dataset, { field: control.dataset.part });
+    control.dataset.field = control.dataset.part;
     control.id = `port-${control.dataset.part}`;
   }
   const update = () => {
@@ -284,7 +284,7 @@ function portForm() {
     button.dataset.cmd = addCommand(typed());
   };
   const follow = () => {
-    clearErrors(form);
+    showErrors(form, []);
     update();
   };
   const form = element('form.row', { 'data-port': true, novalidate: true,
@@ -300,7 +300,7 @@ function portForm() {
 async function addPort(form, button) {
   if (isAway() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
-  clearErrors(form);
+  showErrors(form, []);
   const texts = typed(), { name } = texts;
   try {
     const port = await call('POST', `${workspacePath(known.record)}/ports`, { body: portRequest(texts) });
@@ -312,7 +312,7 @@ async function addPort(form, button) {
     announce(`The port ${name}: Open at ${port.connect}`);
     refresh();
   } catch (error) {
-    if (error.status !== 401 && !showErrors(form, error))
+    if (error.status !== 401 && !pointAtErrors(form, error.fields))
       await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
   } finally {
     setAttribute(button, 'aria-busy', null);

@@ -2,7 +2,8 @@
 import { call } from '../frame/api.js';
 import { command, element, icon } from '../frame/dom.js';
 import { quoted } from '../frame/format.js';
-import { field, formDialog } from '../shared/dialogs.js';
+import { closeButton, formDialog, openDialog } from '../shared/dialogs.js';
+import { field } from '../shared/form.js';
 
 // Resolves to the renamed record, null where it was not renamed.
 /** @param {Api.Workspace} record */
@@ -11,7 +12,7 @@ export function renameDialog(record, { version, path }) {
     spellcheck: 'false', maxlength: '63' });
   return formDialog({
     title: `Rename ${record.name}`,
-    fields: [field('name', 'New name', input, 'a-z, 0-9 and -. What runs in it runs on.')],
+    fields: [field('name', 'New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
     lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`,
     action: 'Rename',
     failed: 'It was not renamed.',
@@ -50,15 +51,10 @@ const nextOf = ({ before, after }) => before === after ? 'the newer image' : `re
 // Of one that runs: what would change, and what must be done before.
 /** @param {Api.Workspace} record */
 async function preview(record, plan) {
-  const close = element('button.btn', { type: 'submit', autofocus: true }, 'Close');
-  const dialog = element('dialog', { 'aria-labelledby': 'plan-h' },
-    element('div.in', element('h2', { id: 'plan-h' }, `What ${nextOf(plan)} changes in ${record.name}`), planOf(plan),
-      ends(plan), element('p.soft', 'It is upgraded while it is stopped.'),
-      command(`svc ws upgrade ${quoted(record.name)} --dry-run`), element('form.ends', { method: 'dialog' }, close)));
-  document.body.append(dialog);
-  dialog.addEventListener('close', () => dialog.remove());
-  dialog.showModal();
-  close.focus();
+  openDialog(`What ${nextOf(plan)} changes in ${record.name}`,
+    element('div.in', planOf(plan), ends(plan), element('p.soft', 'It is upgraded while it is stopped.'),
+      command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
+      element('form.ends', { method: 'dialog' }, closeButton())));
   return false;
 }
 

@@ -5,7 +5,7 @@ import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration, quoted } from '../frame/format.js';
-import { clearErrors, field, showErrors } from '../shared/dialogs.js';
+import { field, fieldOf, pointAtErrors, showErrors } from '../shared/form.js';
 import { change, actionButton, isDoing, openUpgrade } from './actions.js';
 import { refresh } from '../screen/page.js';
 import { startWorkspace, versionOf, workspacePath } from './head.js';
@@ -36,7 +36,8 @@ function build() {
   const renaming = element('form.section', { novalidate: true, 'data-renaming': true,
     on: { input: follow, submit: renameIt } },
     element('div.form-grid',
-      w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
+      field('name', 'Name', name, { wide: 'w2',
+        help: 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.' })),
     element('div.row', element('button.btn', { type: 'submit', 'data-key': 'rename' }, 'Rename')));
   const save = element('button.btn.primary', { type: 'submit', 'data-key': 'save' }, 'Save');
   const discard = element('button.btn.quiet', { 'data-key': 'discard', on: { click: takeTheirs } },
@@ -50,10 +51,6 @@ function build() {
         element('div.section', { 'data-ending': true }))));
 }
 
-const w2 = node => {
-  node.classList.add('w2');
-  return node;
-};
 const renameForm = () => find('[data-renaming]');
 const editForm = () => find('[data-editing]');
 const nameField = () => find('[name=name]', renameForm());
@@ -98,7 +95,8 @@ function showState() {
   const { record, theirs } = edited;
   const isOpen = record.allowed_actions.includes('edit');
   find('[data-editable]').disabled = !isOpen;
-  showGpuFields(name => find(`[data-field="resources.${name}"]`), host.isWithGpus, record.resources.gpu_count);
+  showGpuFields(name => fieldOf(editForm(), `resources.${name}`).closest('.field'), host.isWithGpus,
+    record.resources.gpu_count);
   put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()],
     () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
   put(find('[data-rules]'), [record.idle, record.template, record.command], () => rules(record));
@@ -157,7 +155,7 @@ function takeTheirs() {
     version: versionOf(edited.record) ?? edited.theirs?.version ?? edited.version });
   fillForm(editForm(), texts, Object.keys(texts));
   nameField().value = edited.record.name;
-  for (const form of [renameForm(), editForm()]) clearErrors(form);
+  for (const form of [renameForm(), editForm()]) showErrors(form, []);
   answer(null);
   showState();
   follow();
@@ -250,7 +248,7 @@ function line(record) {
 async function renameIt(event) {
   event.preventDefault();
   if (find('[data-key=rename]').getAttribute('aria-disabled') || isAway()) return;
-  clearErrors(renameForm());
+  showErrors(renameForm(), []);
   const name = nameField().value;
   // A name is renamed whatever else has changed: it alone is what is typed here.
   await sendIt('rename', renameForm(), () => call('POST', `${workspacePath(edited.record)}/rename`, { body: { name } }),
@@ -260,10 +258,10 @@ async function renameIt(event) {
 async function saveAll(event) {
   event.preventDefault();
   if (find('[data-key=save]').getAttribute('aria-disabled') || isAway()) return;
-  clearErrors(editForm());
+  showErrors(editForm(), []);
   const { patch, wrong } = newPatch();
   if (wrong.length > 0) {
-    showErrors(editForm(), { fields: wrong });
+    pointAtErrors(editForm(), wrong);
     return;
   }
   await sendIt('save', editForm(),
@@ -311,7 +309,7 @@ async function refuse(error, form, failed) {
     answerRefusal(error, failed);
     return;
   }
-  if (showErrors(form, error)) return;
+  if (pointAtErrors(form, error.fields)) return;
   await change(() => Promise.reject(error), { failed });
 }
 

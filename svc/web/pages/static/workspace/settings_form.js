@@ -1,6 +1,6 @@
 // The form of a workspace's settings: its fields, what they say, and the variables one by one.
 import { element, find, findAll, icon } from '../frame/dom.js';
-import { field, withUnit } from '../shared/dialogs.js';
+import { field, fieldOf } from '../shared/form.js';
 import { NO_LIMIT, SIZES } from './sizes.js';
 
 const input = (kind, attributes = {}) =>
@@ -10,8 +10,8 @@ const input = (kind, attributes = {}) =>
 function sizeField(name) {
   const { label, unit, isBounded } = SIZES[name];
   const control = input('num', { inputmode: 'decimal' });
-  return field(`resources.${name}`, label, unit ? withUnit(control, unit) : control,
-    isBounded ? "Empty: the template's" : `Empty: the template's; or ${NO_LIMIT}`);
+  return field(`resources.${name}`, label, control, { unit,
+    help: isBounded ? "Empty: the template's" : `Empty: the template's; or ${NO_LIMIT}` });
 }
 
 // `buttons` stand below the fields.
@@ -20,29 +20,30 @@ export function fieldsOf(buttons) {
   const restart = element('input', { type: 'checkbox', id: 'f-restart_on_boot', name: 'restart_on_boot' });
   const lines = element('textarea.input.mono', { rows: '4', autocapitalize: 'off', spellcheck: 'false', wrap: 'off',
     placeholder: 'sh\n-c\npython3 /work/train.py --epochs 20' });
-  const wide = node => {
-    node.classList.add('w2');
-    return node;
-  };
   return element('fieldset.stack-4', { 'data-editable': true },
-    element('legend.vh', 'What changes while it is stopped'), element('div.section', element('div.form-grid', wide(
-      field('display_name', 'Title', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }),
-        'For people; may be empty')
-    ))),
+    element('legend.vh', 'What changes while it is stopped'),
+    element('div.section',
+      element('div.form-grid',
+        field('display_name', 'Title', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }), {
+          help: 'For people; may be empty',
+          wide: 'w2',
+        }))),
     element('div.section', element('h2', 'Size'),
       element('div.form-grid', sizeField('gpu_count'),
-        field('resources.gpu_mode', 'Mode', mode, 'exclusive: no other workspace has them'), sizeField('cpu_limit'),
-        sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
+        field('resources.gpu_mode', 'Mode', mode, { help: 'exclusive: no other workspace has them' }),
+        sizeField('cpu_limit'), sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
     element('div.section', element('h2', 'Variables'), element('div.stack-2', { 'data-rows': 'env' }),
       element('div.row',
         element('button.btn.sm', { 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'),
-          'Add a variable'))), element('div.section', element('h2', 'Network'), element('div.form-grid', wide(
-          field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }),
-            'On it, your workspaces reach each other by name. Empty: none.')
-        ))),
-    element('div.section', element('h2', 'Command'),
-      field('command', 'Its own command', lines,
-        "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.")),
+          'Add a variable'))),
+    element('div.section', element('h2', 'Network'),
+      element('div.form-grid',
+        field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }), {
+          help: 'On it, your workspaces reach each other by name. Empty: none.',
+          wide: 'w2',
+        }))), element('div.section', element('h2', 'Command'), field('command', 'Its own command', lines, {
+        help: "One argument a line, without a shell. Empty: the template's. The workspace is stopped when it ends.",
+      })),
     element('div.section', element('h2', 'Reboot'),
       element('label.check', restart, element('span', 'Start it again after the host has rebooted'))),
     element('label.check', { 'data-replace': true, hidden: true },
@@ -76,9 +77,8 @@ function takeAway(row) {
 
 // ---- what the form says ----
 
-const control = name => find(`[data-field="${name}"] .input`);
-
 export function readForm(form) {
+  const control = name => fieldOf(form, name);
   const texts = { display_name: control('display_name').value, network: control('network').value,
     command: control('command').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
   for (const name of [...Object.keys(SIZES), 'gpu_mode'])
@@ -87,7 +87,7 @@ export function readForm(form) {
     value: find('[data-part=value]', row).value })
   ).filter(({ name, value }) => name || value);
   rows.forEach(({ row }, at) => {
-    for (const part of findAll('.field', row)) part.dataset.field = `env.${at}.${find('input', part).dataset.part}`;
+    for (const input of findAll('input', row)) input.dataset.field = `env.${at}.${input.dataset.part}`;
   });
   texts.env = JSON.stringify(rows.map(({ name, value }) => ({ name, value })));
   return texts;
@@ -102,7 +102,7 @@ export function fillForm(form, texts, names) {
     } else if (name === 'restart_on_boot') {
       find('[name=restart_on_boot]', form).checked = texts[name];
     } else {
-      control(name).value = texts[name];
+      fieldOf(form, name).value = texts[name];
     }
   }
 }
