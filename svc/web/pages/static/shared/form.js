@@ -79,8 +79,8 @@ function showRefusal(form, error, what) {
     showNotice(form, refused(error, { what: typeof what === 'string' ? what : what() }));
 }
 
-// Send a form: its button is busy meanwhile; `what` is what was not done, as a sentence or a function. Resolves to [what
-// came], or to null where it was refused.
+// Send a form: its button is busy meanwhile; `what` is what was not done, as a sentence or a function. Resolves to
+// [what came], or to null where it was refused.
 export async function sendForm(form, button, what, request) {
   if (isAway() || button.getAttribute('aria-busy') === 'true') return null;
   showNotice(form, null);
