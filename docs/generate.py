@@ -22,8 +22,9 @@ import api_types  # noqa: E402  beside this file
 import modules  # noqa: E402
 import skill  # noqa: E402
 
-from svc import actions, errors, settings  # noqa: E402  the tree beside this file, not an installed one
+from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import build_parser, usage  # noqa: E402
+from svc.actions import export  # noqa: E402
 from svc.admin import doctor  # noqa: E402
 from svc.admin.checks import codes  # noqa: E402
 from svc.web import openapi  # noqa: E402
@@ -97,16 +98,14 @@ def errors_page() -> str:
 
 def actions_section() -> str:
     """The hints that a button can do, as requests."""
-    rows = [
-        f"| `{shown(row.form)}` | {row.label} | `{row.method} {row.path}` | {shown(json.dumps(row.body))} |\n"
-        for row in actions.TABLE
-    ]
+    rows = [f"| `{shown(line)}` | {label} | `{request}` |\n" for line, label, request in export.buttons()]
     return (
         "`action` is the hint's first command as a request, with the text of a button, where the caller may\n"
         "send it; else null. Nothing that deletes is an action. Of a `retryable` error without another\n"
-        "action it is the same request again, `Try again`, if that had no body. `{1}` is the first name of\n"
-        "the hint; with JSON in the hint, that is the body.\n\n"
-        "| hint | label | request | body |\n|---|---|---|---|\n" + "".join(rows) + "\n"
+        "action it is the same request again, `Try again`, if that had no body. Names of the hint that are\n"
+        "not in the path, or its JSON, are the body. A hint that shows something, such as the progress of\n"
+        "an operation, is a `GET` request.\n\n"
+        "| hint | label | request |\n|---|---|---|\n" + "".join(rows) + "\n"
     )
 
 
@@ -183,6 +182,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/modules.md": lambda: HEADER.format(source="the docstrings and .importlinter") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
     "schema/api.d.ts": lambda: api_types.page(api()),
+    "svc/web/pages/static/generated/actions.js": export.sentences,
     "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",
 }
 

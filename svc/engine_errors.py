@@ -7,11 +7,28 @@ raises them by code; the rest of the program handles EngineFailed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from svc.actions.commands import Command, command, edit
+from svc.actions.table import BY_NAME, WORKSPACE_START
 from svc.errors import EngineFailed, StorageFull, SvcError
 
 SEE_TEMPLATE = "svc template get {template}"
-START = "svc ws start {workspace}"
-AGAIN = "svc image {verb} {template} --wait"
+
+
+def start(names: Mapping[str, str]) -> Command:
+    """Start the workspace."""
+    return command(WORKSPACE_START, ref=names["workspace"])
+
+
+def again(names: Mapping[str, str]) -> Command:
+    """Pull or build the template's image once more."""
+    return command(BY_NAME[f"image.{names['verb']}"], ref=names["template"])
+
+
+def more_memory(names: Mapping[str, str]) -> Command:
+    """Give the workspace a GiB."""
+    return edit(names["workspace"], {"resources": {"memory_bytes": 1 << 30}})
 
 
 class DiskQuotaExceeded(StorageFull):
@@ -81,9 +98,7 @@ class MemoryTooSmall(EngineFailed):
     """The memory limit of the workspace is too small for its start."""
 
     code, status = "memory_too_small", 422
-    next_commands = (
-        'echo \'{{"resources": {{"memory_bytes": 1073741824}}}}\' | svc ws edit {workspace} --file -',
-    )
+    next_commands = (more_memory,)
 
 
 class ProcessesExhausted(EngineFailed):
@@ -165,14 +180,14 @@ class StorageLocked(EngineFailed):
     """Another process of the user holds a lock of Podman's storage for too long."""
 
     code, status, retryable = "storage_locked", 503, True
-    next_commands = (START, AGAIN)
+    next_commands = (start, again)
 
 
 class ImageCorrupt(EngineFailed):
     """The registry's copy of the image is damaged or incomplete."""
 
     code, status, retryable = "image_corrupt", 502, True
-    next_commands = (AGAIN,)
+    next_commands = (again,)
 
 
 class ImageNotInRegistry(EngineFailed):
@@ -207,28 +222,28 @@ class RegistryUnreachable(EngineFailed):
     """The registry does not accept connections, or the connection broke."""
 
     code, status, retryable = "registry_unreachable", 502, True
-    next_commands = (AGAIN,)
+    next_commands = (again,)
 
 
 class RegistryTimeout(EngineFailed):
     """The registry did not answer in time."""
 
     code, status, retryable = "registry_timeout", 504, True
-    next_commands = (AGAIN,)
+    next_commands = (again,)
 
 
 class RegistryBusy(EngineFailed):
     """The registry refuses further downloads for a while (429)."""
 
     code, status, retryable = "registry_busy", 502, True
-    next_commands = (AGAIN,)
+    next_commands = (again,)
 
 
 class RegistryFailed(EngineFailed):
     """The registry reported an error of its own."""
 
     code, status, retryable = "registry_failed", 502, True
-    next_commands = (AGAIN,)
+    next_commands = (again,)
 
 
 CAUSES: dict[str, type[SvcError]] = {

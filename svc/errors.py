@@ -10,8 +10,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing's own: saves the quick client commands that import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, ClassVar
+
+    Form = str | Callable[[Mapping[str, str]], str]  # a command with names in braces, or made from names
 
 
 class SvcError(Exception):
@@ -22,9 +24,7 @@ class SvcError(Exception):
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
     default_hint: ClassVar[str] = ""
-    next_commands: ClassVar[
-        tuple[str, ...]
-    ] = ()  # with names in braces; the first whose names are known is the hint
+    next_commands: ClassVar[tuple[Form, ...]] = ()  # the first whose names are known is the hint
 
     def __init__(
         self,
@@ -48,10 +48,8 @@ class SvcError(Exception):
         Returns ``{"error": {code, message, hint, action: {label, method, path, body} | None,
         fields: [{field, code, message}], details, retryable, request_id}}``.
         """
-        from svc.actions import of_hint  # quick commands print the hint alone
-
         keys = ("code", "message", "hint", "fields", "details", "retryable")
-        more = {"action": of_hint(self.hint), "request_id": request_id}
+        more = {"action": getattr(self.hint, "action", None), "request_id": request_id}
         return {"error": {key: getattr(self, key) for key in keys} | more}
 
 

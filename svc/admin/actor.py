@@ -6,6 +6,7 @@ import os
 import secrets
 from typing import Any
 
+from svc.actions.table import Action
 from svc.domain.audit import audit
 from svc.host.owner import Owner
 
@@ -13,7 +14,7 @@ OPERATOR = Owner(os.getuid(), os.getgid()).name  # at import, before the process
 REQUEST_ID = "admin-" + secrets.token_hex(8)  # the same for all rows of one command
 
 
-def note(action: str, target: str, outcome: str, **detail: Any) -> None:
+def note(action: Action, target: str, outcome: str, **detail: Any) -> None:
     """Append one row; its address is the user that sudo reports, a hint and no proof."""
     person = os.environ.get("SUDO_USER", "")
     address = f"sudo:{person[:32]}" if person and person.isprintable() else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from svc.actions.table import ADMIN_AUDIT_ARCHIVE
 from svc.admin.command import named_file, settings_of, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
@@ -100,7 +101,7 @@ def audit_archive(args: Arguments) -> int:
 
     def remove() -> int:
         removed = archive.remove(until)
-        note("admin.audit_archive", str(until.id), "ok", rows=removed, until_hash=until.hash)
+        note(ADMIN_AUDIT_ARCHIVE, str(until.id), "ok", rows=removed, until_hash=until.hash)
         return removed
 
     as_owner(settings, remove, WITHIN_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from svc.actions.table import ADMIN_NEW_SECRET
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.commandline.arguments import YES, Argument, Arguments, Command
 
@@ -289,7 +290,7 @@ def _end_what_is_keyed(secret: bytes) -> tuple[int, int, int]:
         sessions = database.execute_sql("DELETE FROM sessions").rowcount
         values = lost_values.unset()
         secret_check.replace(secret)
-        note("admin.new_secret", "", "ok", passwords=keyed, sessions=sessions, variables=values)
+        note(ADMIN_NEW_SECRET, "", "ok", passwords=keyed, sessions=sessions, variables=values)
     return keyed, sessions, values
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from svc.actions.table import ADMIN_TEMPLATE_IMPORT
 from svc.admin.command import settings_of, wrap_db_errors
 from svc.admin.database import active_account, as_owner
 from svc.cli.template.columns import note_findings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from svc.domain.accounts.users import Account
     from svc.settings import Settings
 
-ACTION = "admin.template_import"
 PART = 256 * 1024
 EXAMPLES = """\
 sudo svc admin template import python.tar --global
@@ -68,7 +68,13 @@ def template_import(args: Arguments) -> int:
             checked = load(schema, import_export.create_request(bundle, scope), "template")
             with write():
                 imported = import_export.add(owner and owner.id, bundle, checked)
-                note(ACTION, imported.id, "ok", owner=owner.name if owner else "", **imported.facts())
+                note(
+                    ADMIN_TEMPLATE_IMPORT,
+                    imported.id,
+                    "ok",
+                    owner=owner.name if owner else "",
+                    **imported.facts(),
+                )
         findings = registries.findings([checked["source"]["image_ref"]])
         return imported._asdict() | {"owner": owner.name if owner else "", "findings": findings}
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from svc.errors import SvcError
+
+if TYPE_CHECKING:
+    from svc.errors import Form
 
 
 @contextmanager
@@ -29,8 +32,8 @@ def complete(error: SvcError, **names: str) -> None:
             return
 
 
-def _filled(form: str, names: dict[str, Any]) -> str | None:
+def _filled(form: Form, names: dict[str, str]) -> str | None:
     try:
-        return form.format(**names)
+        return form.format(**names) if isinstance(form, str) else form(names)
     except KeyError:
         return None

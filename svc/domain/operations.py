@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from svc.actions import commands
+from svc.actions.table import IMAGE_BUILD, IMAGE_PULL, OPERATION_CANCEL, WORKSPACE_SETUP
 from svc.db import reserve
 from svc.db.connect import database, write
 from svc.domain import pages
@@ -29,7 +31,7 @@ LOG_LINES_MAX, LOG_TAIL = 2000, 200
 LOG_HEAD = LOG_LINES_MAX - LOG_TAIL
 LOGS_KEPT = 50  # logs of one owner's newest operations; their rows stay
 # The audit's action for each kind of operation.
-ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
+ACTIONS = {"pull": IMAGE_PULL, "build": IMAGE_BUILD, "setup": WORKSPACE_SETUP}
 KINDS = tuple(ACTIONS)
 OPEN = ("queued", "running")  # the statuses of operations that have not ended
 _IS_OPEN = "status IN ('queued', 'running')"  # in the words of their index, beside one of the two
@@ -114,7 +116,7 @@ def require_none(caller: Caller, subject_type: str, subject_id: str) -> None:
     if operation := open_for(caller.user_id, subject_type, subject_id):
         raise OperationInProgress(
             f"a {operation['kind']} of {operation['subject']['name']} is already in progress",
-            hint=f"svc operation watch {operation['id']}",
+            hint=commands.operation_watch(operation["id"]),
             details={"operation": operation},
         )
 
@@ -206,7 +208,7 @@ def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
         database.execute_sql(
             "UPDATE operations SET cancel_requested = 1, updated_at = ? WHERE id = ?", (at, operation_id)
         )
-        audit.add(caller, "operation.cancel", operation_id, "ok")
+        audit.add(caller, OPERATION_CANCEL, operation_id, "ok")
         if before == "queued":
             database.execute_sql(
                 "UPDATE operations SET status = 'cancelled', finished_at = ? WHERE id = ?", (at, operation_id)

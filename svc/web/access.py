@@ -1,7 +1,7 @@
 """Access rules: every route declares its listeners and roles here; the app refuses to start otherwise.
 
-`route` registers a view with its rule, its input and its output; `reserve` does
-the same for an endpoint of a later release. Decisions are made by endpoint,
+`route` registers a view with its rule, its input and its output; `action` that of a row of
+the table of actions; `reserve` an endpoint of a later release. Decisions are made by endpoint,
 never by the text of a URL, so that no spelling of a path bypasses one.
 """
 
@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Flask, Response, g, request
 from marshmallow import Schema
 
+from svc.actions.access import ADMIN, ANYONE, MEMBER, UNIX, Access
+from svc.actions.table import Action
 from svc.domain.principal import Caller
 from svc.errors import (
     AdminOnly,
@@ -29,35 +31,8 @@ from svc.errors import (
 )
 from svc.web import inputs, outputs
 
-UNIX, TLS = "unix", "tls"
 SLOW_BODY_S = 0.1
-
-# Who may call: anyone, any account, any account but root, administrators.
-ANYONE, ACCOUNT, MEMBER, ADMIN = "anyone", "account", "member", "admin"
-
-
-class Access(NamedTuple):
-    """The access rule of one route."""
-
-    who: str
-    listeners: tuple[str, ...] = (UNIX, TLS)
-    pat: bool = False  # open to personal access tokens
-    scope: str = ""  # open to those with this additional scope
-    owner: bool = False  # takes ?owner=, and with it root may call
-    stream: bool = False  # `svc api` cannot print it
-    credential: bool = False  # creates a credential, which `svc api` never does
-    ticket: bool = False  # opened by a one-time ticket too
-    websocket: bool = False  # of a page of this service alone: its Origin is checked
-
-    def allows_token(self, scopes: frozenset[str]) -> bool:
-        """Whether a token with these additional scopes may call."""
-        return self.pat or (self.scope != "" and self.scope in scopes)
-
-
-ACCOUNTS = Access(ACCOUNT, pat=True)
-MEMBERS = Access(MEMBER, pat=True)  # "not available to the root account"
-ADMINISTRATORS = Access(ADMIN)
-OWNER_ONLY = Access(ACCOUNT, pat=True)  # a workspace's inside: administrators and root get owner_only
+ALWAYS_AUDITED = "fs."  # "Every `fs` operation is audited on the server", a refused one too
 
 
 class Route(NamedTuple):
@@ -71,7 +46,7 @@ class Route(NamedTuple):
     location: str
     takes: str = ""  # media type of a body that is a file
     gives: str = ""  # media type of an answer that is a file
-    action: str = ""  # of the audit, where every request is audited, also one that the view never sees
+    action: Action | None = None  # where every request is audited, also one that the view never sees
     version: Callable[[Any], str] | None = None  # of the record in the answer: its ETag
     if_match: bool = False  # takes If-Match
 
@@ -93,7 +68,7 @@ def route(
     location: str = "",
     takes: str = "",
     gives: str = "",
-    action: str = "",
+    action: Action | None = None,
     version: Callable[[Any], str] | None = None,
     if_match: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -131,6 +106,15 @@ def route(
         return view
 
     return register
+
+
+def action(blueprint: Blueprint, row: Action, **declared: Any) -> Callable[..., Any]:
+    """Register the view of an action: method, path and access are the row's, the rest is as for route()."""
+    if row.access is None:
+        raise ValueError(f"{row} has no request")
+    audited = row if row.startswith(ALWAYS_AUDITED) else None
+    path = row.path.replace("{", "<").replace("}", ">")
+    return route(blueprint, row.method, path, row.access, action=audited, **declared)
 
 
 def reserve(blueprint: Blueprint, method: str, path: str, access: Access, summary: str) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 from flask import current_app, g, request
 from werkzeug.exceptions import HTTPException
 
+from svc.actions.access import ADMIN, MEMBER
 from svc.errors import SvcError
-from svc.web.access import ADMIN, MEMBER, Route
+from svc.web.access import Route
 
 
 def permitted(action: dict[str, Any] | None) -> dict[str, Any] | None:

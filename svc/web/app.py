@@ -12,6 +12,7 @@ from typing import Any
 
 from flask import Flask, Response, current_app, g, request
 
+from svc.actions.access import TLS, UNIX
 from svc.db import acting
 from svc.db.connect import close_database, database, open_database
 from svc.domain import configuration, operations
@@ -80,9 +81,9 @@ def build(settings: Settings, helper: Helper | None, *, listener: str, dev: bool
     app.extensions["svc"] = {"settings": settings, "helper": helper, "chain": chain}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
-    if listener == access.TLS:
+    if listener == TLS:
         app.register_blueprint(pages.blueprint())
-    errors.install(app, pages.nothing_here if listener == access.TLS else lambda: None)
+    errors.install(app, pages.nothing_here if listener == TLS else lambda: None)
     routes = access.routes_of(app)  # raises for a route without a rule
     app.before_request(partial(_admit, routes, listener, dev, host_header.allowed(settings.public_hosts)))
     strangers = Counted(listener, "request", STRANGERS_A_SECOND)
@@ -121,7 +122,7 @@ def _admit(
     sock = connection(environ)
     if environ.get("SCRIPT_NAME"):
         raise InvalidRequest("the request has a mount point (SCRIPT_NAME); send the path without one")
-    if listener == access.UNIX:
+    if listener == UNIX:
         caller.refuse_credentials(environ)
     else:
         environ[credentials.DEV] = dev
@@ -133,7 +134,7 @@ def _admit(
         raise request.routing_exception
     route = g.route = routes[request.endpoint or ""]
     environ[credentials.STREAM] = route.access.stream
-    if route.access.websocket and listener == access.TLS:
+    if route.access.websocket and listener == TLS:
         credentials.require_own_page(environ)
     g.require = partial(access.require, route.access, listener, _identify(route, listener, sock))
     g.caller = g.require()
@@ -152,12 +153,12 @@ def _identify(route: access.Route, listener: str, sock: socket.socket) -> Callab
     environ, by_peer = request.environ, partial(caller.by_peer, sock, helper, g.rid)
     ticket = tickets.taken_from(environ, open_to_tickets=route.access.ticket)
     if ticket is None:
-        return by_peer if listener == access.UNIX else partial(caller.by_credential, environ, helper, g.rid)
+        return by_peer if listener == UNIX else partial(caller.by_credential, environ, helper, g.rid)
     purpose, subject = (
         request.endpoint or "",
         tickets.subject_of(request.view_args or {}, environ["QUERY_STRING"]),
     )
-    if listener == access.UNIX:
+    if listener == UNIX:
         return tickets.peer_with(by_peer, ticket, purpose, subject)
     return tickets.holder_of(environ, helper, g.rid, ticket, purpose, subject)
 
@@ -168,17 +169,17 @@ def _finish(dev: bool, logs_requests: bool, strangers: Counted, response: Respon
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["Referrer-Policy"] = "no-referrer"  # the URL of a page or link is nobody else's business
     response.headers["X-Content-Type-Options"] = "nosniff"
-    if g.listener == access.TLS:
+    if g.listener == TLS:
         for name, value in policy.OTHERS.items():
             response.headers.setdefault(name, value)
-    if dev and g.listener == access.TLS:
+    if dev and g.listener == TLS:
         _allow_dev_origin(response)
-    elif g.listener == access.TLS and not host_header.is_loopback(request.headers.get("Host", "")):
+    elif g.listener == TLS and not host_header.is_loopback(request.headers.get("Host", "")):
         # Holds for all ports of the name, hence not for localhost, where workspace ports speak plain HTTP.
         response.headers["Strict-Transport-Security"] = f"max-age={HSTS_S}"
     if logs_requests:
         _log_request(strangers, response)
-    if g.listener == access.UNIX and g.caller and (warming := current_app.extensions["svc"].get("warming")):
+    if g.listener == UNIX and g.caller and (warming := current_app.extensions["svc"].get("warming")):
         response.call_on_close(partial(warming.begin, g.caller))
     return response
 

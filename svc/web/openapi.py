@@ -14,8 +14,9 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
 from marshmallow import Schema
 
+from svc.actions.access import ANYONE, TLS, Access
 from svc.version import API_VERSION
-from svc.web.access import ANYONE, TLS, Access, Route, routes_of
+from svc.web.access import Route, routes_of
 from svc.web.callers.credentials import COOKIE, HEADER
 from svc.web.inputs import ANYTHING
 from svc.web.schemas.errors import ErrorBody

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from svc.actions import commands
 from svc.db import acting, reserve
 from svc.db.connect import write
 from svc.db.faults import UNWRITABLE
@@ -131,7 +132,7 @@ def _fail(taken: dict[str, Any], error: SvcError) -> None:
     """Finish a failed operation; the error is also the last line of its log."""
     engine_hints.complete(error, **_names(taken))
     if isinstance(error, BuildFailed):
-        error.hint = f"svc operation log {taken['id']}"
+        error.hint = commands.operation_log(taken["id"])
     with reserve.entitled(), write():  # both or neither: a line may have no room where an end still has
         operations.add_log(taken["id"], error.message)
         operations.fail(taken["id"], error, taken["request_id"])

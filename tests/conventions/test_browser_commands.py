@@ -1,50 +1,39 @@
-"""docs/browser-commands.md: every command of the program once, with its page or the reason for none."""
+"""docs/browser-commands.md, which is generated: its pages exist, and a command without one has its reason."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
 
 from conventions.inspection import ROOT
 
-from svc.__main__ import COMMANDS, declaration
-from svc.commandline.arguments import Command, CommandGroup, Deferred
+from svc.actions.export import program_of
+from svc.actions.table import TABLE
 from svc.web.pages.shells import PAGES
 
-ROW = re.compile(r"^\| `svc ([a-z -]+)` \| (`[^`]+`|none) \| (.*?) ?\|$", re.MULTILINE)
+sys.path.append(str(ROOT / "docs"))
+
+import browser_commands
+
 SHORT = 8  # characters that are no reason
 
 
-def rows() -> list[tuple[str, str, str]]:
-    """Command, page or none, and what is said of it."""
-    text = (ROOT / "docs/browser-commands.md").read_text()
-    found = [(command, page.strip("`"), words) for command, page, words in ROW.findall(text)]
-    assert len(found) == text.count("\n| `"), "a row of another form"
-    return found
-
-
-def commands(declared: Command | CommandGroup | Deferred, name: str) -> Iterator[str]:
-    """The commands below one, with all their words."""
-    declared = declared.load() if isinstance(declared, Deferred) else declared
-    if isinstance(declared, Command):
-        yield name
-        return
-    for below in declared.commands:
-        yield from commands(below, f"{name} {below.name}")
-
-
-def test_every_command_has_its_row() -> None:
-    """In the order of the help, each once."""
-    known = [each for name in COMMANDS for each in commands(declaration(name), name)]
-    assert [command for command, _, _ in rows()] == known
+def test_every_command_is_said_once() -> None:
+    """In its action's row, or in the page's own table."""
+    said = re.findall(r"^\| `svc ([a-z -]+)` \|", browser_commands.page(), re.MULTILINE)
+    assert sorted(said) == sorted(browser_commands.places())
+    of_actions = {program_of(row).removeprefix("svc ") for row in TABLE if row.page or row.page_note}
+    assert not of_actions & set(browser_commands.OTHERS)
 
 
 def test_every_page_of_a_row_is_one() -> None:
     paths = {path for page in PAGES for path in page.paths}
-    assert not [(command, page) for command, page, _ in rows() if page not in paths | {"none"}]
-    named = {path for _, _, words in rows() for path in re.findall(r"`(/[^`]+)`", words)}
+    places = browser_commands.places()
+    assert not [(command, page) for command, (page, _) in places.items() if page not in paths | {""}]
+    named = {path for _, said in places.values() for path in re.findall(r"`(/[^`]+)`", said)}
     assert named <= paths
 
 
 def test_a_command_without_a_page_has_its_reason() -> None:
-    assert not [command for command, page, words in rows() if page == "none" and len(words) < SHORT]
+    places = browser_commands.places()
+    assert not [command for command, (page, said) in places.items() if not page and len(said) < SHORT]

@@ -20,6 +20,7 @@ LAYERS = (
     {"palette", "sign_in"},
     {"shared"},
     {"frame"},
+    {"generated"},
 )
 FLOORS = {folder: number for number, folders in enumerate(reversed(LAYERS)) for folder in folders}
 

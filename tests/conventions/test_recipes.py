@@ -14,7 +14,16 @@ import pytest
 from conventions.inspection import ROOT
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
-PROMISED = {"command", "setting", "error", "helper verb", "migration", "workspace field", "doctor check"}
+PROMISED = {
+    "action",
+    "command",
+    "setting",
+    "error",
+    "helper verb",
+    "migration",
+    "workspace field",
+    "doctor check",
+}
 
 
 class Recipe(NamedTuple):
@@ -39,6 +48,12 @@ def recipes() -> list[Recipe]:
 
 def test_every_promised_recipe_is_there() -> None:
     assert {recipe.heading.lower().removeprefix("a ").removeprefix("an ") for recipe in recipes()} == PROMISED
+
+
+def test_an_action_is_five_files() -> None:
+    """With its test; all else is generated from its row."""
+    (recipe,) = (recipe for recipe in recipes() if recipe.heading == "An action")
+    assert recipe.patch.count("diff --git ") <= 5
 
 
 @pytest.mark.depth("merge", "each applies a change and runs its tests")

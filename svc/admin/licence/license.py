@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from svc.actions.table import ADMIN_LICENSE_INSTALL
 from svc.admin.command import print_json, require_owner, settings_of, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from svc.settings import Settings
 
-ACTION = "admin.license_install"
 FIELDS = (
     ("KIND", "kind", output.plain),
     ("STATE", "state", output.plain),
@@ -139,12 +139,12 @@ def license_install(args: Arguments) -> int:
     detail = {name: licence[name] for name in ("id", "holder", "not_after", "users", "gpus")}
 
     def begin() -> None:
-        note(ACTION, str(licence["id"]), "begun", **detail)
+        note(ADMIN_LICENSE_INSTALL, str(licence["id"]), "begun", **detail)
 
     def end() -> None:
         record = clock.of_facts(facts.find(*clock.FACTS))
         facts.put(clock.facts_of(clock.after_issue(record, str(licence["issued"]))))
-        note(ACTION, str(licence["id"]), "ok", **detail)
+        note(ADMIN_LICENSE_INSTALL, str(licence["id"]), "ok", **detail)
 
     with_or_without_database(settings, begin, lambda: None)
     path = settings.license_path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc.actions.table import ADMIN_CREATE_USER, ADMIN_RETIRE_USER
 from svc.admin.actor import note
 from svc.admin.findings import linux_account
 from svc.db.connect import open_database, write
@@ -18,7 +19,6 @@ from svc.domain.accounts.users import Account
 from svc.errors import Conflict, NameTaken
 from svc.settings import Settings
 
-ACTION, RETIRED = "admin.create_user", "admin.retire_user"
 BEGUN = "its setup began and did not end"
 DELETE = "sudo svc admin list-users"  # which prints the command
 
@@ -78,13 +78,13 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
             provisioning=users.INCOMPLETE,
             provisioning_note=BEGUN,
         )
-        note(ACTION, name, "begun", superuser=superuser)
+        note(ADMIN_CREATE_USER, name, "begun", superuser=superuser)
     return retired
 
 
 def _retire(user: Account) -> str:
     name = retirement.retire(user)
-    note(RETIRED, name, "ok", was=user.name, uid=user.uid)
+    note(ADMIN_RETIRE_USER, name, "ok", was=user.name, uid=user.uid)
     return name
 
 
@@ -93,7 +93,7 @@ def abandon(path: str, name: str, reason: str, *, retryable: bool, refused: bool
     open_database(path)
     with write():
         user = users.get(name)
-        note(ACTION, name, "refused" if refused else "failed")
+        note(ADMIN_CREATE_USER, name, "refused" if refused else "failed")
         if refused and user.uid is None:
             users.remove(user)
             return
@@ -113,7 +113,7 @@ def finish(path: str, settings: Settings, name: str, uid: int, password: str) ->
             user = users.get(name)
             users.update(user, uid=uid, provisioning=users.READY, provisioning_note="")
             users.set_password(user, password_hash, len(password))
-            note(ACTION, name, "ok", uid=uid)
+            note(ADMIN_CREATE_USER, name, "ok", uid=uid)
     except Conflict as error:
         abandon(path, name, error.message, retryable=False, refused=False)
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from svc.actions.table import ADMIN_DELETE_USER
 from svc.admin.command import FOR_HELPER, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.admin.people.edit_user import LAST, last_administrator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from svc.admin.people.linux_state import Linux
     from svc.settings import Settings
 
-ACTION = "admin.delete_user"
 WORKER_S = 15.0  # for a running server to end what it does for the account
 POLL_S = 0.2
 EXAMPLES = """\
@@ -165,7 +165,7 @@ def close(name: str) -> None:
     with write():
         user = users.get(name)
         ended = removal.begin(user)
-        note(ACTION, name, "begun", uid=user.uid, ended=ended._asdict())
+        note(ADMIN_DELETE_USER, name, "begun", uid=user.uid, ended=ended._asdict())
 
 
 def remove(name: str, wait_s: float) -> None:
@@ -188,7 +188,7 @@ def remove(name: str, wait_s: float) -> None:
         deleted = removal.holdings(user.id)
         removal.finish(user)
         contexts.delete_unused()
-        note(ACTION, name, "ok", uid=user.uid, **deleted._asdict())
+        note(ADMIN_DELETE_USER, name, "ok", uid=user.uid, **deleted._asdict())
 
 
 COMMANDS = (

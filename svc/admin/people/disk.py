@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svc.actions.table import DISK_MEASURE
 from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
@@ -122,7 +123,7 @@ def measure(settings: Settings, names: list[str]) -> None:
 
         with write():
             count = disk_usage.request_all(names)
-            note("disk.measure", ", ".join(names)[:200], "begun", users=count)
+            note(DISK_MEASURE, ", ".join(names)[:200], "begun", users=count)
 
     try:
         transport.request("GET", "/api/version", socket=settings.socket)

@@ -7,6 +7,7 @@ after an interruption the row never grants what the helper does not, and the sam
 
 from __future__ import annotations
 
+from svc.actions.table import ADMIN_EDIT_USER
 from svc.admin.command import FOR_HELPER, for_database, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import active_account, as_owner
 from svc.commandline import output
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from svc.domain.accounts.users import Account
     from svc.settings import Settings
 
-ACTION = "admin.edit_user"
 LAST = Argument("--last-administrator", "also the last one besides root", kind="flag")
 PAIRS = (("enable", "disable"), ("superuser", "no_superuser"))
 EXAMPLES = """\
@@ -55,14 +55,14 @@ def edit_user(args: Arguments) -> int:
         if changes.get("quota"):
             found["has_quota"] = policies.exists(changes["quota"])
         if not refusal(settings, args, changes, found):
-            note(ACTION, user.name, "begun", **changes)
+            note(ADMIN_EDIT_USER, user.name, "begun", **changes)
         return found
 
     def change() -> dict[str, Any]:
         with write():
             user = active_account(args.name)
             ended = user_edits.apply(user, changes)
-            note(ACTION, user.name, "ok", **changes, ended=ended._asdict())
+            note(ADMIN_EDIT_USER, user.name, "ok", **changes, ended=ended._asdict())
         return {
             "ended": list(ended),
             "closed": bool(users.get(args.name).password_closed),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from svc.actions.table import ADMIN_MOVE_STORE
 from svc.admin.command import FOR_HELPER, require_owner, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
@@ -14,7 +15,6 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from svc.settings import Settings
 
-ACTION = "admin.move_store"
 EXAMPLES = """\
 sudo svc admin move-store ada"""
 
@@ -98,7 +98,7 @@ def note_moved(name: str) -> None:
     """By the database's owner: write the audit row."""
     from svc.admin.actor import note
 
-    note(ACTION, name, "ok")
+    note(ADMIN_MOVE_STORE, name, "ok")
 
 
 COMMANDS = (

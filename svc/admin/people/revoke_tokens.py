@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from svc.actions.table import ADMIN_REVOKE_TOKENS
 from svc.admin.command import settings_of, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
 
-ACTION = "admin.revoke_tokens"
 EXAMPLES = "sudo svc admin revoke-tokens demo"
 
 
@@ -26,7 +26,7 @@ def revoke_tokens(args: Arguments) -> int:
         with write():
             user = users.get(args.name)
             number = tokens.revoke_all(user.id)
-            note(ACTION, user.name, "ok", revoked=number)
+            note(ADMIN_REVOKE_TOKENS, user.name, "ok", revoked=number)
         return number
 
     number = int(as_owner(settings_of(args), revoke))

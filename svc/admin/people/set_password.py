@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svc.actions.table import ADMIN_SET_PASSWORD
 from svc.admin.command import for_database, settings_of, wrap_db_errors
 from svc.admin.database import active_account, as_owner
 from svc.commandline import output
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from svc.domain.accounts.users import Account
 
-ACTION = "admin.set_password"
 EXAMPLES = """\
 sudo svc admin set-password root
 sudo svc admin set-password demo < password.txt"""
@@ -50,7 +50,7 @@ def set_password(args: Arguments) -> int:
         hashed = passwords.hash_password(normalised, keys.secret())
         with write():
             ended = users.set_password(user, hashed, len(normalised))
-            note(ACTION, user.name, "ok", ended=ended._asdict())
+            note(ADMIN_SET_PASSWORD, user.name, "ok", ended=ended._asdict())
         return ended
 
     untrusted = as_owner(settings, inspect)
@@ -58,7 +58,7 @@ def set_password(args: Arguments) -> int:
         password = read_password(args.name)
     except BaseException as error:  # an interrupt too is recorded; it is raised again
         outcome = error.code if isinstance(error, SvcError) else "aborted"
-        as_owner(settings, lambda: note(ACTION, args.name, outcome))
+        as_owner(settings, lambda: note(ADMIN_SET_PASSWORD, args.name, outcome))
         raise
     sessions, tokens = map(int, as_owner(settings, change))
     what = " and ".join([output.plural(sessions, "session"), output.plural(tokens, "token")])
@@ -83,7 +83,7 @@ def checked(user: Account, password: str) -> str:
             password, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
         )
     except SvcError as error:
-        note(ACTION, user.name, error.code)
+        note(ADMIN_SET_PASSWORD, user.name, error.code)
         raise
 
 

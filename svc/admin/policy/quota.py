@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svc.actions.table import ADMIN_QUOTA_DELETE, ADMIN_QUOTA_SET
 from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SET, DELETE = "admin.quota_set", "admin.quota_delete"
 UNLIMITED = "unlimited"
 COUNT_MAX = 1_000_000  # as the API's
 EXAMPLES_LIST = "sudo svc admin quota list"
@@ -85,7 +85,7 @@ def quota_set(args: Arguments) -> int:
     def change() -> dict[str, Any]:
         with write():
             before = policies.get(args.name) if policies.exists(args.name) else {}
-            note(SET, args.name, "ok", **policies.store(args.name, before | changes))
+            note(ADMIN_QUOTA_SET, args.name, "ok", **policies.store(args.name, before | changes))
         return policies.get(args.name)
 
     settings = settings_of(args)
@@ -117,7 +117,7 @@ def quota_delete(args: Arguments) -> int:
                 policies.remove(args.name)
             except Conflict as error:
                 return error.message
-            note(DELETE, args.name, "ok")
+            note(ADMIN_QUOTA_DELETE, args.name, "ok")
         return ""
 
     output.confirm(f"Delete the quota {args.name}?", args.yes, sudo_command())

@@ -10,6 +10,12 @@ import os
 import sys
 from contextlib import contextmanager
 
+from svc.actions.table import (
+    ADMIN_REGISTRIES,
+    ADMIN_REGISTRIES_LOGIN,
+    ADMIN_REGISTRIES_LOGOUT,
+    Action,
+)
 from svc.admin.command import (
     FOR_HELPER,
     for_database,
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
     Entries = list[dict[str, Any]]
 
-ACTION = "admin.registries"
 BYTES_MAX = 256 * 1024
 COLUMNS = (
     ("HOST", "host", output.plain),
@@ -110,12 +115,12 @@ def registry_add(args: Arguments) -> int:
     mark = " (insecure)" if args.insecure else ""
     print(output.visible(f"images of {name(entry)}{mark} are allowed"))
     if args.login:
-        ask_helper(settings, "registries.login", host=host, username=args.login, password=password)
+        ask_helper(settings, ADMIN_REGISTRIES_LOGIN, host=host, username=args.login, password=password)
         print(output.visible(f"users pull from {host} as {args.login}"))
         if args.insecure:
             output.note("its password goes over the network as it is")
     elif args.no_login:
-        ask_helper(settings, "registries.logout", host=host)
+        ask_helper(settings, ADMIN_REGISTRIES_LOGOUT, host=host)
         print(output.visible(f"users pull from {host} without a login of the host"))
     return 0
 
@@ -134,16 +139,16 @@ def require_login(username: str | None, is_ended: bool) -> None:
         )
 
 
-def ask_helper(settings: Settings, verb: str, **arguments: object) -> None:
+def ask_helper(settings: Settings, action: Action, **arguments: object) -> None:
     """One call of a helper of our own; the audit has that it was made, and for which host."""
     from svc.admin.actor import REQUEST_ID, note
     from svc.admin.own_helper import own_helper
 
-    host = arguments["host"]
-    as_owner(settings, lambda: note(f"admin.{verb}", str(host), "begun"))
+    verb, host = action.removeprefix("admin."), arguments["host"]
+    as_owner(settings, lambda: note(action, str(host), "begun"))
     with own_helper(settings) as helper:
         helper.call(verb, None, arguments, rid=REQUEST_ID)
-    as_owner(settings, lambda: note(f"admin.{verb}", str(host), "ok"))
+    as_owner(settings, lambda: note(action, str(host), "ok"))
 
 
 @wrap_db_errors
@@ -217,7 +222,7 @@ def change(
             before = []
         request = {"registries": edit(before)}
         entries: Entries = load(Registries(), request)["registries"]
-        note(ACTION, "registries", "begun", policy=registries.check_policy(entries))
+        note(ADMIN_REGISTRIES, "registries", "begun", policy=registries.check_policy(entries))
         return {"entries": entries, "dropped": sorted(hosts(before) - hosts(entries))}
 
     require_owner(database_path(settings))
@@ -226,7 +231,7 @@ def change(
         entries: Entries = untrusted["entries"]
         with own_helper(settings) as helper:
             helper.call("registries.write", None, {"registries": entries}, rid=REQUEST_ID)
-            as_owner(settings, lambda: note(ACTION, "registries", "ok"))
+            as_owner(settings, lambda: note(ADMIN_REGISTRIES, "registries", "ok"))
             for host in sorted({*untrusted["dropped"], forget} - {""} - hosts(entries)):
                 _forget_login(helper, host, settings)
     return entries

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from svc.actions.table import ADMIN_UPDATE_APPLY
 from svc.admin.actor import note
 from svc.admin.backup.snapshot import source_of
 from svc.admin.database import as_owner
@@ -22,7 +23,6 @@ from svc.host.ids import now
 from svc.settings import Settings
 
 NEEDED = switch.NEEDED
-ACTION = "admin.update_apply"
 
 
 def require_package(here: Installed) -> None:
@@ -55,7 +55,7 @@ def apply(
             _record(settings, outline, record.REHEARSAL_FAILED, error.message)
             raise
         detail = {"from": here.version, "commit": release.commit}
-        as_owner(settings, partial(note, ACTION, release.version, "begun", **detail))
+        as_owner(settings, partial(note, ADMIN_UPDATE_APPLY, release.version, "begun", **detail))
         why = f"svc admin update apply: {here.version} to {release.version}"
         change = switch.Switch(package=path, sha256=package.sha256, version=release.version, why=why)
         outcome = _switch(settings, change, outline, say)

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
+from svc.actions.table import ADMIN_RESTORE
 from svc.admin.actor import note
 from svc.admin.backup import owner_copy
 from svc.admin.backup.sqlite_descriptor import end_with
@@ -84,7 +85,7 @@ def prepare(
                 ended = _put_to_rest(known, is_new=is_new)
                 trial.resolve(now(), root_start)
                 _carry_clock(known)
-                note("admin.restore", str(detail["snapshot"]), "ok", **detail, **ended)
+                note(ADMIN_RESTORE, str(detail["snapshot"]), "ok", **detail, **ended)
         head, moved = newest(), archived()
         _require_sound(database.connection())
         database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")

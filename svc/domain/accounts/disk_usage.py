@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from svc.actions.table import DISK_MEASURE
 from svc.db.connect import database, write
 from svc.domain import operations, pages, untrusted
 from svc.domain.accounts import users
@@ -77,7 +78,7 @@ def request(caller: Caller, names: Iterable[str]) -> int:
     names = list(names)
     with write():
         count = request_all(names)
-        audit.add(caller, "disk.measure", ", ".join(names)[:200], "begun", users=count)
+        audit.add(caller, DISK_MEASURE, ", ".join(names)[:200], "begun", users=count)
     operations.wake()
     return count
 

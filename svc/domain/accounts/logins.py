@@ -6,6 +6,7 @@ import contextlib
 import unicodedata
 from typing import Any, NamedTuple
 
+from svc.actions.table import AUTH_LOGIN, AUTH_LOGOUT, AUTH_PASSWORD
 from svc.db.connect import write
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
@@ -88,7 +89,7 @@ def log_out(caller: Caller) -> None:
     """End the caller's session."""
     with audit.giving_back(caller), write():
         sessions.end(caller.credential)
-        audit.add(caller, "auth.logout", caller.name, "ok")
+        audit.add(caller, AUTH_LOGOUT, caller.name, "ok")
 
 
 def change_password(caller: Caller, current: str, new: str) -> None:
@@ -99,7 +100,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     """
     user = users.get(caller.name)
     if not _is_present(user, current):
-        audit.add(caller, "auth.password", user.name, ValidationFailed.code)
+        audit.add(caller, AUTH_PASSWORD, user.name, ValidationFailed.code)
         raise invalid_field("current_password", "wrong", "is not the current password")
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
@@ -108,7 +109,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     with write():
         _require_unchanged(user)
         users.set_password(user, hashed, len(normalised))
-        audit.add(caller, "auth.password", user.name, "ok")
+        audit.add(caller, AUTH_PASSWORD, user.name, "ok")
 
 
 def _is_present(user: Account, password: str) -> bool:
@@ -188,7 +189,7 @@ def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: 
     """
     user_id, name = (user.id, user.name) if user is not None else (None, UNKNOWN)
     if user is None and budget.is_spent(None):
-        audit.count(budget.Who(None, name, "session"), "auth.login", name, outcome)
+        audit.count(budget.Who(None, name, "session"), AUTH_LOGIN, name, outcome)
         return
     actor = audit.Actor(user_id, name, "session", address)
-    audit.append(actor, "auth.login", name, outcome, rid, detail)
+    audit.append(actor, AUTH_LOGIN, name, outcome, rid, detail)

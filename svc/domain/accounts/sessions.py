@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from itsdangerous import BadSignature, Signer
 
+from svc.actions.table import AUTH_SESSION_END
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
 from svc.domain import pages
@@ -154,7 +155,7 @@ def end_own(caller: Caller, session_id: str) -> None:
         ).rowcount
         if not ended:
             raise NotFound("there is no such session", hint="svc api GET /api/auth/sessions")
-        audit.add(caller, "auth.session_end", session_id, "ok")
+        audit.add(caller, AUTH_SESSION_END, session_id, "ok")
 
 
 def end_others(caller: Caller) -> int:
@@ -163,7 +164,7 @@ def end_others(caller: Caller) -> int:
         ended = database.execute_sql(
             "DELETE FROM sessions WHERE user_id = ? AND id <> ?", (caller.user_id, caller.credential)
         ).rowcount
-        audit.add(caller, "auth.session_end", caller.name, "ok", ended=ended)
+        audit.add(caller, AUTH_SESSION_END, caller.name, "ok", ended=ended)
     return ended
 
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from svc.actions.table import TOKEN_CREATE, TOKEN_REVOKE
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
 from svc.domain import pages
@@ -87,7 +88,7 @@ def create(
                 at, after(at, days * DAY_S), " ".join(scopes),
             ),
         )  # fmt: skip
-        audit.add(caller, "token.create", token_id, "ok", name=name, days=days, **_scopes_detail(scopes))
+        audit.add(caller, TOKEN_CREATE, token_id, "ok", name=name, days=days, **_scopes_detail(scopes))
         row = database.execute_sql(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()
     return _record(row, at) | {"secret": secret}
 
@@ -124,7 +125,7 @@ def revoke(caller: Caller, ref: str) -> None:
         database.execute_sql(
             "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE id = ?", (at, row[0])
         )
-        audit.add(caller, "token.revoke", row[0], "ok", name=row[1])
+        audit.add(caller, TOKEN_REVOKE, row[0], "ok", name=row[1])
 
 
 def revoke_all(user_id: int) -> int:

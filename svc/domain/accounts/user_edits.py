@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc.actions.table import USER_EDIT
 from svc.db.connect import database, write
 from svc.domain.accounts import sessions, users
 from svc.domain.accounts.users import Account, Ended
@@ -35,7 +36,7 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     if changes:
         with write():
             apply(user, changes)
-            audit.add(caller, "user.edit", user.name, "ok", **changes)
+            audit.add(caller, USER_EDIT, user.name, "ok", **changes)
     return users.record(users.get(name))
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
+from svc.actions import table
+from svc.actions.table import Action
 from svc.db import faults, reserve
 from svc.db.connect import close_database, database, write
 from svc.db.held import numbers
@@ -45,10 +47,10 @@ TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 64, 4, 16384
 _SECRET_KEY = re.compile(
     r"passw|passphrase|secret|token|cookie|authorization|credential|session", re.IGNORECASE
 )
-# Actions that a workspace's every day consists of; the others have an index of their own.
+# Actions that a workspace's every day consists of. The others have an index of their own (this very list).
 FREQUENT = (
-    "workspace.start", "workspace.stop", "workspace.exec", "fs.roots", "fs.list", "fs.read", "fs.download",
-    "fs.upload",
+    table.WORKSPACE_START, table.WORKSPACE_STOP, table.WORKSPACE_EXEC, table.FS_ROOTS, table.FS_LIST,
+    table.FS_READ, table.FS_DOWNLOAD, table.FS_UPLOAD,
 )  # fmt: skip
 _SEARCHED = f"action NOT IN ({', '.join(repr(name) for name in FREQUENT)})"
 LAST_DAY = "9999-12-31"
@@ -73,7 +75,7 @@ class Actor(NamedTuple):
 # --- writing ------------------------------------------------------------------------------
 
 
-def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -> None:
+def add(caller: Caller, action: Action, target: str, outcome: str, **detail: Any) -> None:
     """Add one row for a caller, as part of the transaction in progress if there is one.
 
     Raises TooManyRequests for a change of a caller whose changes have added too much.
@@ -84,7 +86,12 @@ def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -
 
 
 def _add(
-    caller: Caller, action: str, target: str, outcome: str, subject: Subject | None, detail: Mapping[str, Any]
+    caller: Caller,
+    action: Action,
+    target: str,
+    outcome: str,
+    subject: Subject | None,
+    detail: Mapping[str, Any],
 ) -> None:
     if caller.credential and caller.kind in CREDENTIAL:
         detail = {CREDENTIAL[caller.kind]: caller.credential, **detail}
@@ -94,7 +101,7 @@ def _add(
 
 def append(
     actor: Actor,
-    action: str,
+    action: Action,
     target: str,
     outcome: str,
     rid: str,
@@ -124,7 +131,7 @@ def append(
 
 
 def begin(
-    caller: Caller, action: str, target: str, work: int, subject: Subject | None = None, **detail: Any
+    caller: Caller, action: Action, target: str, work: int, subject: Subject | None = None, **detail: Any
 ) -> None:
     """Add the row `begun` of an action whose caller holds `work` until its end."""
     with write():
@@ -134,7 +141,7 @@ def begin(
 
 def end(
     caller: Caller,
-    action: str,
+    action: Action,
     target: str,
     outcome: str,
     work: int | None,
@@ -166,7 +173,7 @@ def end_interrupted() -> int:
 
 
 @contextmanager
-def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
+def audited(caller: Caller, action: Action, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
     """Add a row before the block and one with the outcome after; yields a dict for the latter's detail.
 
     Reading calls beyond the caller's budget are counted instead. Raises TooManyRequests
@@ -177,7 +184,7 @@ def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator
 
 
 @contextmanager
-def changing_nothing(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
+def changing_nothing(caller: Caller, action: Action, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
     """As audited(), for a call that finds everything as it should become: by the budget of reading calls."""
     yield from _audited(caller, action, target, detail, reads=True)
 
@@ -188,7 +195,7 @@ def is_recorded(rid: str) -> bool:
 
 
 def _audited(
-    caller: Caller, action: str, target: str, detail: Mapping[str, Any], *, reads: bool
+    caller: Caller, action: Action, target: str, detail: Mapping[str, Any], *, reads: bool
 ) -> Iterator[dict[str, Any]]:
     _newest.rid = caller.rid
     if not reads:
@@ -235,7 +242,7 @@ def giving_back(caller: Caller) -> Iterator[None]:
         yield
 
 
-def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
+def _require_few_refusals(caller: Caller, action: Action, target: str) -> None:
     """Raise TooManyRequests for a caller who has used up REFUSALS."""
     wait_s = 0 if action in budget.NEVER_REFUSED else refusals.wait_s(caller.user_id)
     if wait_s:
@@ -245,11 +252,11 @@ def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
         )
 
 
-def _allowance(action: str) -> budget.Allowance:
+def _allowance(action: Action) -> budget.Allowance:
     return uploads if action in budget.UPLOADS else changes
 
 
-def _require_allowance(caller: Caller, action: str) -> None:
+def _require_allowance(caller: Caller, action: Action) -> None:
     """Raise TooManyRequests for a caller whose changes have added too much to the audit."""
     if caller.kind == "worker" or action in budget.UNBOUNDED:
         return
@@ -261,7 +268,7 @@ def _require_allowance(caller: Caller, action: str) -> None:
 
 def _end(
     caller: Caller,
-    action: str,
+    action: Action,
     target: str,
     outcome: str,
     work: int,
@@ -288,7 +295,7 @@ uploads = budget.Allowance(budget.BYTES_OF_UPLOADS)
 uses_of_reserve = Recent(budget.CALLS_WHEN_FULL)
 
 
-def count(who: Who, action: str, target: str, outcome: str) -> None:
+def count(who: Who, action: Action, target: str, outcome: str) -> None:
     """Count a call that gets no row of its own; the count is written when its minute ends, or before."""
     counts.add(who, action, _line(target), outcome)
     counts.begin_minute(_minute_ends)
@@ -301,7 +308,7 @@ def write_counted(user_id: int | None = None, *, everyone: bool = False) -> None
     """
     for who, counted in counts.take(user_id, everyone=everyone):
         try:
-            append(Actor(*who), "audit.count", who.name, "counted", "", counted.detail)
+            append(Actor(*who), table.AUDIT_COUNT, who.name, "counted", "", counted.detail)
         except SvcError as error:
             counts.put_back(who, counted)
             log("audit", f"a count could not be written yet: {error.message}", "warning", user=who.name)

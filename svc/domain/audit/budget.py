@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from svc.actions.table import TABLE
 from svc.db.connect import database
 from svc.host.ids import after, now
 
@@ -22,28 +23,21 @@ from svc.host.ids import after, now
 # READS are counted; a person or an ordinary script does not get there.
 AUDIT_ROWS = 1200
 PERIOD_S = 60.0
-READS = frozenset({"fs.roots", "fs.list", "fs.read", "fs.download", "fs.archive", "terminal.attach"})
+READS = frozenset(row for row in TABLE if row.reads)
 # Refused calls of one user in PERIOD_S that would have changed something. Further ones are refused at once.
 REFUSALS = 600
-NEVER_REFUSED = frozenset({"workspace.stop", "workspace.delete"})
+NEVER_REFUSED = frozenset(row for row in TABLE if row.never_refused)
 # Bytes of rows that a user's changing calls may add through one listener: so many at once, and as many again
 # in an hour. Whoever goes on gets 429 with the seconds until the next call, about one.
 BYTES_OF_CHANGES = 2_500_000
 BYTES_OF_UPLOADS = 16_000_000  # each of which makes a file: a folder may have ten thousand
-UPLOADS = frozenset({"fs.upload", "fs.mkdir"})
+UPLOADS = frozenset(row for row in TABLE if row.makes_files)
 HOUR_S = 3600.0
 ROW_BYTES = 250  # of the database, besides the texts of a row
-ENDS_ACCESS = frozenset({"auth.logout", "auth.session_end", "auth.password", "token.revoke"})
-UNBOUNDED = NEVER_REFUSED | ENDS_ACCESS
+UNBOUNDED = NEVER_REFUSED | {row for row in TABLE if row.ends_access}
 # What makes room or ends something: with the database's disk full it is possible by the reserve of that disk
 # (svc/db/reserve.py), CALLS_WHEN_FULL of one user in PERIOD_S, so that nobody uses the reserve up.
-GIVES_BACK = NEVER_REFUSED | {
-    "fs.remove",
-    "image.delete",
-    "image.prune",
-    "image.remove",
-    "workspace.port_remove",
-}
+GIVES_BACK = frozenset(row for row in TABLE if row.gives_back)
 CALLS_WHEN_FULL = 30
 TARGETS_KEPT = 16  # of a count: the first ones
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from svc.actions import table
 from svc.db.connect import database
 
 NAME, OWNER = "target_name", "target_owner"  # keys of a row's detail
@@ -32,12 +33,12 @@ _QUERIES = {
     "image": _OF_TEMPLATE,
     "operation": _OF_OPERATION,
     "user": _OF_ACCOUNT,
-    "admin.create_user": _OF_ACCOUNT,
-    "admin.edit_user": _OF_ACCOUNT,
-    "admin.set_password": _OF_ACCOUNT,
-    "admin.revoke_tokens": _OF_ACCOUNT,
-    "admin.delete_user": _OF_ACCOUNT,
-    "admin.template_import": _OF_TEMPLATE,
+    table.ADMIN_CREATE_USER: _OF_ACCOUNT,
+    table.ADMIN_EDIT_USER: _OF_ACCOUNT,
+    table.ADMIN_SET_PASSWORD: _OF_ACCOUNT,
+    table.ADMIN_REVOKE_TOKENS: _OF_ACCOUNT,
+    table.ADMIN_DELETE_USER: _OF_ACCOUNT,
+    table.ADMIN_TEMPLATE_IMPORT: _OF_TEMPLATE,
 }
 # A stranger who guesses an id learns nothing by it, and its owner is not told: nobody floods another's list.
 _UNTOLD = "not_found"

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from svc.actions.table import BY_NAME, FS_ROOTS
 from svc.domain import configuration, pages, untrusted
 from svc.domain.audit import audit
 from svc.domain.files import paths
@@ -62,7 +63,7 @@ def audited(
 ) -> Iterator[dict[str, Any]]:
     """One operation on one path: two audit rows (yields the outcome's detail), and hints for its errors."""
     target = f"{root}/{paths.format_path(path)}"
-    with audit.audited(caller, f"fs.{verb}", target, **detail) as result:
+    with audit.audited(caller, BY_NAME[f"fs.{verb}"], target, **detail) as result:
         require_root(root, writing=writing)
         try:
             yield result
@@ -102,7 +103,7 @@ def command_argument(root: str, path: bytes) -> str:
 def list_roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots: {items, limits}."""
     roots = configuration.current.file_roots
-    with audit.audited(caller, "fs.roots", ""):
+    with audit.audited(caller, FS_ROOTS, ""):
         untrusted_reply = untrusted.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
     found = {untrusted.get_text(row, "id", 64): row for row in untrusted_reply}
     limits = {

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import IMAGE_PULL
 from svc.db.connect import database
 from svc.domain import engine_hints, operations, pages, registries
 from svc.domain.files import spool
@@ -142,7 +144,7 @@ def _build(caller: Caller, template: Template, more: dict[str, Any], report: Rep
 
 def _text(template: Template) -> bytes:
     if template.dockerfile is None:
-        raise Conflict(f"{template.name} has no Dockerfile", hint=f"svc image pull {template.id} --wait")
+        raise Conflict(f"{template.name} has no Dockerfile", hint=command(IMAGE_PULL, ref=template.id))
     return template.dockerfile.encode()
 
 

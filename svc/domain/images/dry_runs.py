@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svc.actions import of_hint
+from svc.actions.commands import action_of
 from svc.domain import engine_hints, registries
 from svc.domain.images import builds, preflight, usage
 from svc.domain.images.preflight import Figures
@@ -72,6 +72,6 @@ def _judged(figures: Figures, quota: int | None, used: int, extra_bytes: int) ->
     try:
         preflight.require_room(figures, quota, used, extra_bytes)
     except (StorageFull, QuotaExceeded) as error:
-        reason = {"message": error.message, "hint": error.hint, "action": of_hint(error.hint)}
+        reason = {"message": error.message, "hint": error.hint, "action": action_of(error.hint)}
         return {"fits": False, "blocked_by": error.code, **reason}
     return {"fits": True, **dict.fromkeys(("blocked_by", "message", "hint", "action"))}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import IMAGE_BUILD, IMAGE_PULL
 from svc.domain import operations, registries
 from svc.domain.images import build_secrets, builds, pulls
 from svc.domain.images.build_secrets import BuildSecrets
@@ -33,7 +35,7 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
     if template.source_type != "registry":
         raise Conflict(
             f"{template.name} is made from a Dockerfile: its image is built, not pulled",
-            hint=f"svc image build {template_rows.reference(caller.user_id, template.id)} --wait",
+            hint=command(IMAGE_BUILD, ref=template_rows.reference(caller.user_id, template.id)),
         )
     registries.require(template.image_ref)
     request = {"image_ref": template.image_ref, "template_id": template.id}
@@ -77,7 +79,7 @@ def build(
 
 def _require_fallback(caller: Caller, template: Template) -> None:
     """Raise unless this recipe is published, enabled, and the caller's download of its image failed."""
-    pull_it = f"svc image pull {template_rows.reference(caller.user_id, template.id)} --wait"
+    pull_it = command(IMAGE_PULL, ref=template_rows.reference(caller.user_id, template.id))
     if template.dockerfile is None:
         raise Conflict(f"{template.name} comes from a registry: its image is pulled, not built", hint=pull_it)
     templates.usable(caller, template.id)

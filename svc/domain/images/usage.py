@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from svc.actions.table import IMAGE_DELETE, IMAGE_PRUNE, IMAGE_REMOVE
 from svc.db.connect import database, write
 from svc.domain import operations, pages, untrusted
 from svc.domain.audit import audit
@@ -250,7 +251,7 @@ def prune(caller: Caller) -> dict[str, Any]:
     images with containers, and bases of others.
     """
     before = of_store(caller)
-    with audit.audited(caller, "image.prune", "images") as detail:
+    with audit.audited(caller, IMAGE_PRUNE, "images") as detail:
         gone: set[str] = set()
         for start in range(0, len(before.images), IMAGES_AT_ONCE):
             needs = _needs(caller)
@@ -316,7 +317,7 @@ def remove(caller: Caller, ref: str) -> None:
     (one,) = found
     name = (one.names or (one.image_id[:SHORT_ID],))[0]
     _require_spare(caller, one, name)
-    with audit.audited(caller, "image.remove", name, image=one.image_id):
+    with audit.audited(caller, IMAGE_REMOVE, name, image=one.image_id):
         reply = caller.ask("image.prune", {"ids": [one.image_id], "volumes": False}, timeout_s=PRUNE_S)
         if one.image_id not in _texts(reply.get("removed")):
             raise Conflict(f"{name} has come into use meanwhile", hint="svc image overview")
@@ -371,7 +372,7 @@ def delete(caller: Caller, template_ref: str) -> None:
         raise OperationInProgress(f"a running operation of yours uses {image_ref}", hint="svc operation list")
     if names := records.used_by(caller, image_ref):
         raise _needed_by(image_ref, names)
-    with audit.audited(caller, "image.delete", image_ref, template=template.id):
+    with audit.audited(caller, IMAGE_DELETE, image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)
         read_again(caller)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from svc.actions.table import QUOTA_DELETE, QUOTA_SET
 from svc.db.connect import database, write
 from svc.domain import pages
 from svc.domain.audit import audit
@@ -55,7 +56,7 @@ def put(caller: Caller, name: str, limits: dict[str, Any]) -> dict[str, Any]:
     """
     _require_administrator(caller)
     with write():
-        audit.add(caller, "quota.set", name, "ok", **store(name, limits))
+        audit.add(caller, QUOTA_SET, name, "ok", **store(name, limits))
     return get(name)
 
 
@@ -81,7 +82,7 @@ def delete(caller: Caller, name: str) -> None:
     _require_administrator(caller)
     with write():
         remove(name)
-        audit.add(caller, "quota.delete", name, "ok")
+        audit.add(caller, QUOTA_DELETE, name, "ok")
 
 
 def remove(name: str) -> None:

@@ -8,10 +8,11 @@ as its lease, whatever the state of the workspace.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from svc.actions import commands
+from svc.actions.table import WORKSPACE_STOP
 from svc.db.connect import database
 from svc.domain import sizes
 from svc.domain.quotas.resources import THOUSANDTHS
@@ -228,7 +229,7 @@ def _edit(claim: Claim, resources: dict[str, float]) -> str:
     """The command that sets these resources of a workspace."""
     if claim.command_with:
         return claim.command_with(resources)
-    return f"svc ws edit {claim.name} --file - <<< '{json.dumps({'resources': resources})}'"
+    return commands.edit(claim.name, {"resources": resources})
 
 
 def _stop_command(claim: Claim, key: str) -> str:
@@ -239,4 +240,4 @@ def _stop_command(claim: Claim, key: str) -> str:
         f" ORDER BY {order} started_at LIMIT 1",
         (claim.owner_id, claim.id),
     ).fetchone()
-    return f"svc ws stop {row[0]}" if row else "svc ws list"
+    return commands.command(WORKSPACE_STOP, ref=row[0]) if row else "svc ws list"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
+from svc.actions.table import TEMPLATE_IMPORT
 from svc.db.connect import database, write
 from svc.domain import operations
 from svc.domain.audit import audit
@@ -145,7 +146,7 @@ def import_(caller: Caller, scope: str, bundle: Bundle, checked: dict[str, Any])
     """Create the template and return its record; `checked` is create_request() after the schema."""
     with templates.editing(caller), write():
         imported = add(None if scope == "global" else caller.user_id, bundle, checked)
-        audit.add(caller, "template.import", imported.id, "ok", scope=scope, **imported.facts())
+        audit.add(caller, TEMPLATE_IMPORT, imported.id, "ok", scope=scope, **imported.facts())
     operations.wake()  # the worker checkpoints a large write-ahead log
     return templates.get(caller, imported.id)
 

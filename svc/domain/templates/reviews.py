@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import IMAGE_BUILD, TEMPLATE_DISABLE, TEMPLATE_ENABLE, Action
 from svc.db.connect import database, write
 from svc.domain import registries
 from svc.domain.audit import audit
@@ -43,12 +45,12 @@ def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: I
     for image in template.images:
         registries.require(image)
     _require_built(caller, template, is_built)
-    return _set_status(caller, template, "enabled")
+    return _set_status(caller, template, "enabled", TEMPLATE_ENABLE)
 
 
 def disable(caller: Caller, ref: str) -> dict[str, Any]:
     """Disable a template for new workspaces; existing ones continue. Idempotent."""
-    return _set_status(caller, templates.changeable(caller, ref), "disabled")
+    return _set_status(caller, templates.changeable(caller, ref), "disabled", TEMPLATE_DISABLE)
 
 
 def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> None:
@@ -64,7 +66,7 @@ def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> Non
     if not is_built(caller, template):
         raise BuildRequired(
             f"{template.name} is made from a Dockerfile: build it once, as it is now, before it is enabled",
-            hint=f"svc image build {rows.reference(caller.user_id, template.id)} --wait",
+            hint=command(IMAGE_BUILD, ref=rows.reference(caller.user_id, template.id)),
             details={"image_ref": template.image_ref, "revision": template.revision},
         )
 
@@ -78,7 +80,7 @@ def _require_present(caller: Caller, template: Template, revision: int) -> None:
         )
 
 
-def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
+def _set_status(caller: Caller, template: Template, status: str, action: Action) -> dict[str, Any]:
     """Change the status of this revision; raises Conflict if there is a newer one."""
     with write():
         _require_present(caller, templates.changeable(caller, template.id), template.revision)
@@ -89,7 +91,5 @@ def _set_status(caller: Caller, template: Template, status: str) -> dict[str, An
             (status, now(), template.id),
         ).rowcount
         if changed:
-            audit.add(
-                caller, f"template.{status.removesuffix('d')}", template.id, "ok", revision=template.revision
-            )
+            audit.add(caller, action, template.id, "ok", revision=template.revision)
     return templates.get(caller, template.id)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import TEMPLATE_CLONE
 from svc.domain import registries
 from svc.domain.principal import Caller
 from svc.domain.templates import rows
@@ -71,7 +73,7 @@ def require_writable(caller: Caller, template: Template) -> None:
     if template.owner_id is None:
         raise ReadOnly(
             f"{template.name} is global: its Dockerfile and build context are read-only; a clone has its own",
-            hint=f"svc template clone {name} --name {template.name}-own",
+            hint=command(TEMPLATE_CLONE, ref=name, name=f"{template.name}-own"),
         )
     if template.dockerfile is None:
         raise Conflict(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from svc.actions import table
+from svc.actions.commands import command
 from svc.db import faults
 from svc.db.connect import database, write
 from svc.db.turns import NoTurn, Turns
@@ -76,11 +78,11 @@ def usable(caller: Caller, ref: str) -> Template:
     if template.status != "enabled":
         who = "an administrator enables it" if template.owner_id is None else "you can enable it"
         name = rows.reference(caller.user_id, template.id)
-        steps = [f"svc template enable {name}"]
+        steps = command(table.TEMPLATE_ENABLE, ref=name)
         if template.source_type == "dockerfile" and not template.local_only:  # must be built before
             who += " once you have built it" if template.owner_id is not None else ""
-            steps.insert(0, f"svc image build {name} --wait")
-        raise TemplateDisabled(f"the template {template.name} is disabled; {who}", hint=" && ".join(steps))
+            steps = command(table.IMAGE_BUILD, ref=name).then(steps)
+        raise TemplateDisabled(f"the template {template.name} is disabled; {who}", hint=steps)
     return template
 
 
@@ -108,7 +110,7 @@ def create(caller: Caller, request: dict[str, Any], files: Iterable[ContextFile]
         source = source._replace(context=contexts.store(files))
         template_id = insert(owner_id, request, source, status=status)
         contexts.require_room(owner_id)
-        audit.add(caller, "template.create", template_id, "ok", name=request["name"])
+        audit.add(caller, table.TEMPLATE_CREATE, template_id, "ok", name=request["name"])
     return get(caller, template_id)
 
 
@@ -139,7 +141,7 @@ def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
         status = _first_status(source)
         clone_id = insert(caller.user_id, request, source, status=status, cloned_from=template.id)
         contexts.require_room(caller.user_id)  # shared files now count for the caller, too
-        audit.add(caller, "template.clone", clone_id, "ok", name=name, cloned_from=template.id)
+        audit.add(caller, table.TEMPLATE_CLONE, clone_id, "ok", name=name, cloned_from=template.id)
     return get(caller, clone_id)
 
 
@@ -245,7 +247,7 @@ def save(caller: Caller, template: Template, source: Source, patch: dict[str, An
         " WHERE id = ?",
         (patch.get("name", template.name), status, revision, reviewed, now(), template.id),
     )
-    audit.add(caller, "template.edit", template.id, "ok", revision=revision, **detail)
+    audit.add(caller, table.TEMPLATE_EDIT, template.id, "ok", revision=revision, **detail)
 
 
 def _revised(template: Template, source: Source, patch: dict[str, Any]) -> tuple[int, str]:
@@ -302,7 +304,7 @@ def delete(caller: Caller, ref: str, *, expected: Expected = None) -> None:
             raise Conflict(
                 f"{using} workspace{'s were' if using > 1 else ' was'} made from {template.name};"
                 " it can be disabled instead",
-                hint=f"svc template disable {rows.reference(caller.user_id, template.id)}",
+                hint=command(table.TEMPLATE_DISABLE, ref=rows.reference(caller.user_id, template.id)),
                 details={"workspaces": using},
             )
         if database.execute_sql(_RUNNING, (template.id,)).fetchone():
@@ -310,7 +312,7 @@ def delete(caller: Caller, ref: str, *, expected: Expected = None) -> None:
                 f"an operation on {template.name} is in progress; delete the template when it has ended",
                 hint=f"svc template delete {rows.reference(caller.user_id, template.id)}",
             )
-        audit.add(caller, "template.delete", template.id, "ok", name=template.name)  # which looks it up
+        audit.add(caller, table.TEMPLATE_DELETE, template.id, "ok", name=template.name)  # which looks it up
         database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
         contexts.delete_unused()
     operations.wake()  # the worker checkpoints a large write-ahead log

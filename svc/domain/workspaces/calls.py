@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import WORKSPACE_EXEC, WORKSPACE_START
 from svc.domain import operations, untrusted
 from svc.domain.audit import audit
 from svc.domain.places import long_calls
@@ -35,7 +37,7 @@ def run(
     The command ends with the client's connection. Raises OwnerOnly,
     WorkspaceNotRunning, TooManyRequests.
     """
-    workspace = states.find_own(caller, ref, "workspace.exec")
+    workspace = states.find_own(caller, ref, WORKSPACE_EXEC)
     require_running(caller, workspace)
     idle.touch(workspace.id)
     program = command[0][:PROGRAM_MAX]
@@ -44,7 +46,7 @@ def run(
     with (
         beside_the_message(arguments) as options["input_fd"],
         long_calls.counted(caller),
-        audit.audited(caller, "workspace.exec", workspace.id, program=program) as detail,
+        audit.audited(caller, WORKSPACE_EXEC, workspace.id, program=program) as detail,
         expect_running(caller, workspace),
     ):
         result = _checked(caller.ask("ctr.exec", arguments, **options))
@@ -104,7 +106,9 @@ def expect_running(caller: Caller, workspace: Workspace) -> Iterator[None]:
 
 
 def _not_running(workspace: Workspace) -> WorkspaceNotRunning:
-    return WorkspaceNotRunning(f"{workspace.name} is not running", hint=f"svc ws start {workspace.name}")
+    return WorkspaceNotRunning(
+        f"{workspace.name} is not running", hint=command(WORKSPACE_START, ref=workspace.name)
+    )
 
 
 def runs_unseen(caller: Caller, workspace: Workspace) -> bool:

@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from svc.actions.commands import command
+from svc.actions.table import BY_NAME, WORKSPACE_SETUP
 from svc.domain import engine_hints, untrusted
 from svc.domain.images import images, mapping
 from svc.domain.images import records as image_records
@@ -116,9 +118,9 @@ def image_missing(caller: Caller, workspace: Workspace) -> ImageMissing:
     template_id = workspace.template_id
     template = template_rows.reference(caller.user_id, template_id)
     verb = image_records.verb(workspace.image_ref)
-    hint = f"svc image {verb} {template} --wait"
+    hint = command(BY_NAME[f"image.{verb}"], ref=template)
     if template_revisions.image_of(template_id) != workspace.image_ref:  # it would bring another image
-        hint = f"svc ws setup --template {template} --name {workspace.name}-2"
+        hint = command(WORKSPACE_SETUP, template=template, name=f"{workspace.name}-2")
     return ImageMissing(
         f"the image {workspace.image_ref} is not in your store; a start never {verb}s it",
         hint=hint,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from svc.actions import of_hint
+from svc.actions.commands import action_of
 from svc.db.connect import database
 from svc.domain import names
 from svc.domain.gpus.gpus import Gpu
@@ -103,7 +103,7 @@ def _blocks(
         try:
             return check()
         except SvcError as error:
-            reason = {"message": error.message, "hint": error.hint, "action": of_hint(error.hint)}
+            reason = {"message": error.message, "hint": error.hint, "action": action_of(error.hint)}
             blocks.append({"code": error.code, **reason})
             return None
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from svc import engine_errors
+from svc.actions.commands import workspace_log
 from svc.domain import engine_hints, untrusted
 from svc.domain.templates import rows as template_rows
 from svc.domain.workspaces.states import Workspace
@@ -73,7 +74,7 @@ def error_of(workspace: Workspace, ended: Ended, user: str) -> SvcError | None:
     elif ended.oom_killed:
         error = engine_errors.MemoryTooSmall(KILLED.format(name=workspace.name), details=details)
     else:
-        return exited(workspace.name, ended.exit_code, ended.output, f"svc ws logs {workspace.name}")
+        return exited(workspace.name, ended.exit_code, ended.output, workspace_log(workspace.name))
     template = template_rows.reference(workspace.owner_id, workspace.template_id)
     names = {"workspace": workspace.name, "template": template, "user": user}
     engine_hints.complete(error, **names)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from svc.actions.commands import command
+from svc.actions.table import WORKSPACE_EXTEND, WORKSPACE_IDLE, WORKSPACE_START
 from svc.db.connect import database, write
 from svc.domain.audit import audit
 from svc.domain.gpus import hardware
@@ -151,7 +153,7 @@ def notify(row: Watched) -> None:
     detail = {"since": row.idle_since, "after_minutes": row.after_minutes}
     rid = f"idle-{row.id}"
     actor = audit.Actor(row.owner_id, row.owner, "worker")
-    audit.append(actor, "workspace.idle", row.id, row.action, rid, detail)
+    audit.append(actor, WORKSPACE_IDLE, row.id, row.action, rid, detail)
 
 
 def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:
@@ -160,9 +162,9 @@ def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:
     if workspace.status != "running":
         raise WorkspaceNotRunning(
             f"{workspace.name} is not running; the idle policy applies to running workspaces only",
-            hint=f"svc ws start {workspace.name}",
+            hint=command(WORKSPACE_START, ref=workspace.name),
         )
     with write():
         states.set_columns(workspace, keep_until=after(now(), hours * 3600))
-        audit.add(caller, "workspace.extend", workspace.id, "ok", hours=hours)
+        audit.add(caller, WORKSPACE_EXTEND, workspace.id, "ok", hours=hours)
     return records.one(workspace.id)

@@ -20,6 +20,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from svc.actions.commands import launcher_log
+from svc.actions.table import (
+    WORKSPACE_LAUNCHER_END,
+    WORKSPACE_LAUNCHER_START,
+    WORKSPACE_LAUNCHER_STOP,
+    Action,
+)
 from svc.db.connect import database, write
 from svc.domain import events, operations, pages, untrusted
 from svc.domain.audit import audit
@@ -77,12 +84,12 @@ def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     Raises NotFound, WorkspaceNotRunning, and ExitedAtOnce for one that exits within
     LAUNCHER_WATCH_MS with an exit code other than 0.
     """
-    with _changing(caller, ref, name, "workspace.launcher_start") as (workspace, launcher):
+    with _changing(caller, ref, name, WORKSPACE_LAUNCHER_START) as (workspace, launcher):
         reply = _ask_start(caller, workspace, launcher, LAUNCHER_WATCH_MS)
         state = _checked(reply)
         _note(workspace, name, state)
         if state["state"] == EXITED and state["exit_code"] != 0:
-            hint = f"svc ws logs {workspace.name} --launcher {name}"
+            hint = launcher_log(workspace.name, name)
             raise ends.exited(name, state["exit_code"], ends.last_lines(reply), hint)
     token = None
     if state["state"] == STARTED:
@@ -106,7 +113,7 @@ def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
 
 
 def _stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    with _changing(caller, ref, name, "workspace.launcher_stop") as (workspace, launcher):
+    with _changing(caller, ref, name, WORKSPACE_LAUNCHER_STOP) as (workspace, launcher):
         arguments = {"id": workspace.id, "name": name, "grace_s": STOP_GRACE_S}
         state = _checked(caller.ask("launcher.stop", arguments, timeout_s=STOP_GRACE_S + CALL_LAUNCHER_S))
         _note(workspace, name, state)
@@ -114,7 +121,7 @@ def _stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tuple[Workspace, Launcher]]:
+def _changing(caller: Caller, ref: str, name: str, action: Action) -> Iterator[tuple[Workspace, Launcher]]:
     """A call about a launcher of the caller's own running workspace, audited as `action`."""
     workspace = states.find_own(caller, ref, action)
     launcher = get(workspace, name)
@@ -148,7 +155,7 @@ def autostart(caller: Caller, workspace: Workspace) -> dict[str, Any]:
             log("domain", "a launcher was not started", "warning", rid=caller.rid, **facts)
         try:
             detail = {"launcher": launcher["name"], "autostart": True}
-            audit.add(caller, "workspace.launcher_start", workspace.id, outcome, **detail)
+            audit.add(caller, WORKSPACE_LAUNCHER_START, workspace.id, outcome, **detail)
         except SvcError as error:  # the disk of the database is full
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
     if silent or caller.kind == "worker":  # to whom nobody listens
@@ -245,7 +252,7 @@ def note_end(caller: Caller, run: Run) -> bool:
         _add_event(run.workspace_id, run.owner_id, run.name, state)
     if state["state"] == EXITED:
         detail = {"launcher": run.name, "exit_code": state["exit_code"]}
-        audit.add(caller, "workspace.launcher_end", run.workspace_id, EXITED, **detail)
+        audit.add(caller, WORKSPACE_LAUNCHER_END, run.workspace_id, EXITED, **detail)
     return True
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from svc.actions.commands import command
+from svc.actions.table import WORKSPACE_STOP
 from svc.db.connect import database, write
 from svc.domain.gpus import cdi, hardware
 from svc.domain.gpus import use as gpu_use
@@ -208,7 +210,7 @@ def _way_out(workspace: Asking, offer: Offer, needs: dict[str, Any]) -> str:
         return workspace.command_with({"gpu_mode": SHARED})
     own = (one for held in holders().values() for one in held if one.owner_id == workspace.owner_id)
     first = next(own, None)
-    return f"svc ws stop {first.workspace}" if first else "svc ws capacity"
+    return command(WORKSPACE_STOP, ref=first.workspace) if first else "svc ws capacity"
 
 
 def _refusal(

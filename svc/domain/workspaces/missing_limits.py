@@ -7,10 +7,10 @@ creates or starts a container.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
+from svc.actions.commands import edit
 from svc.domain import configuration
 from svc.domain.quotas import resources
 from svc.errors import LimitsNotEnforceable
@@ -34,10 +34,9 @@ def of(untrusted: dict[str, Any]) -> list[str]:
 
 def refusal(workspace: str, missing: list[str]) -> LimitsNotEnforceable:
     """The refusal, with both ways out: run without the limits, or change the setting."""
-    without = json.dumps({"resources": dict.fromkeys(missing, resources.UNLIMITED)})
+    without = edit(workspace, {"resources": dict.fromkeys(missing, resources.UNLIMITED)})
     return LimitsNotEnforceable(
         f"this host cannot apply {' and '.join(missing)} to {workspace}: no cgroup controllers",
-        hint=f"svc ws edit {workspace} --file - <<< '{without}'"
-        "   (or an administrator sets SVC_MISSING_LIMITS=allow)",
+        hint=f"{without}   (or an administrator sets SVC_MISSING_LIMITS=allow)",
         details={"missing": missing},
     )

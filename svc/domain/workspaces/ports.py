@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from svc.actions.table import WORKSPACE_PORT_ADD, WORKSPACE_PORT_REMOVE
 from svc.db.connect import database, write
 from svc.domain import configuration, pages, untrusted
 from svc.domain.audit import audit
@@ -292,7 +293,7 @@ def add(
     workspace = states.find(caller, ref)
     port = parts.full_port({"name": name, "container_port": container_port, **more})
     detail = {"port": name} | {key: port[key] for key in ("container_port", "access", "kind")}
-    with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as outcome:
+    with audit.audited(caller, WORKSPACE_PORT_ADD, workspace.id, **detail) as outcome:
         row = _insert_new(workspace, port)
         opened = None
         if workspace.status in ("running", "starting"):
@@ -334,7 +335,7 @@ def remove(caller: Caller, ref: str, name: str) -> None:
     row = _find(workspace.id, name)
     if row is None:
         raise NotFound(f"{workspace.name} has no port {name}", hint=f"svc ws ports {workspace.name}")
-    with audit.audited(caller, "workspace.port_remove", workspace.id, port=name):
+    with audit.audited(caller, WORKSPACE_PORT_REMOVE, workspace.id, port=name):
         if workspace.status in ("running", "starting"):
             _close(caller, workspace, row.host_port)
         _delete(workspace.id, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from svc.actions import of_hint
+from svc.actions.commands import action_of
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, usage
 from svc.domain.quotas.quotas import Claim
@@ -109,7 +109,7 @@ def _reason(
         except QuotaExceeded as error:
             message = error.message
             hint = CAPACITY if " edit it " in (error.hint or "") else error.hint
-    return {"message": message, "hint": hint, "action": of_hint(hint or "")}
+    return {"message": message, "hint": hint, "action": action_of(hint)}
 
 
 def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from svc.actions import commands
+from svc.actions.table import Action
 from svc.db.connect import database, write
 from svc.domain.accounts import users
 from svc.domain.audit import audit
@@ -90,7 +92,7 @@ class Workspace(NamedTuple):
 
     def command_with(self, resources: dict[str, Any]) -> str:
         """The command that gives it other resources."""
-        return f"svc ws edit {self.name} --file - <<< '{json.dumps({'resources': resources})}'"
+        return commands.edit(self.name, {"resources": resources})
 
 
 _COLUMNS = ", ".join(f"w.{name}" if name != "owner" else "u.name" for name in Workspace._fields)
@@ -122,7 +124,7 @@ def _elsewhere(caller: Caller, ref: str, owner: str | None) -> str:
     return f"svc ws get {rows[0][0]} --owner {rows[0][1]}"
 
 
-def find_own(caller: Caller, ref: str, action: str = "") -> Workspace:
+def find_own(caller: Caller, ref: str, action: Action | None = None) -> Workspace:
     """The caller's own workspace, for what is "owner-only, including for administrators".
 
     Raises NotFound, and OwnerOnly for an administrator; that leaves an audit row of the `action`.

@@ -16,6 +16,7 @@ import contextlib
 import json
 from typing import Any
 
+from svc.actions.table import WORKSPACE_CREATE, WORKSPACE_RECONCILE
 from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
@@ -104,11 +105,11 @@ def _create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None
         with contextlib.suppress(SvcError):
             _remove(caller, claimed)
         subject = Subject(claimed.name, claimed.owner_id, claimed.owner)  # its row is gone
-        audit.end(caller, "workspace.create", claimed.id, error.code, claimed.work, subject)
+        audit.end(caller, WORKSPACE_CREATE, claimed.id, error.code, claimed.work, subject)
         raise
     with write():
         states.move(claimed, "stopped")
-        audit.end(caller, "workspace.create", claimed.id, "ok", claimed.work)
+        audit.end(caller, WORKSPACE_CREATE, claimed.id, "ok", claimed.work)
 
 
 # --- start: stopped | failed | running (but ended) -> starting -> running -----------------
@@ -456,5 +457,5 @@ def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, ver
             written = _resolve_stopped(workspace, status, reason, exit_code=exit_code, **columns)
         if written:
             detail = {"from": former_status, "reason": reason, "exit_code": exit_code}
-            audit.add(caller, "workspace.reconcile", workspace.id, status, **detail)
+            audit.add(caller, WORKSPACE_RECONCILE, workspace.id, status, **detail)
     return written

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 from typing import Any, NamedTuple
 
+from svc.actions.commands import edit
 from svc.domain.quotas import resources
 from svc.domain.quotas.resources import LIMITED, UNLIMITED, Resources
 from svc.domain.templates import findings, parts, revisions
@@ -266,4 +266,4 @@ def _edit_again(name: str, patch: dict[str, Any]) -> str:
     if patch.keys() <= {"network", "replace_container"}:
         return f"svc ws edit {name} --network {patch['network'] or 'none'} --replace-container"
     again = {key: value for key, value in patch.items() if key != "env"} | {"replace_container": True}
-    return f"svc ws edit {name} --file - <<< {shlex.quote(json.dumps(again, ensure_ascii=False))}"
+    return edit(name, again)

@@ -14,6 +14,8 @@ import contextlib
 import json
 from typing import Any
 
+from svc.actions.commands import command, upgrade_preview
+from svc.actions.table import WORKSPACE_STOP, WORKSPACE_UPGRADE
 from svc.db import reserve
 from svc.db.connect import write
 from svc.db.held import numbers
@@ -56,13 +58,11 @@ def upgrade(
     caller = caller.patiently()
     workspace = states.find(caller, ref)
     new = templates.usable(caller, workspace.template_id)
-    with audit.audited(
-        caller, "workspace.upgrade", workspace.id, before=workspace.template_revision
-    ) as detail:
+    with audit.audited(caller, WORKSPACE_UPGRADE, workspace.id, before=workspace.template_revision) as detail:
         if revision is not None and revision != new.revision:
             raise Conflict(
                 f"the newest revision of {new.name} is {new.revision}, not {revision}",
-                hint=f"svc ws upgrade {workspace.name} --dry-run",
+                hint=upgrade_preview(workspace.name),
             )
         if _plan(workspace, new).is_due:
             plan = _upgrade(caller, workspace, new, replace, expected)
@@ -119,7 +119,7 @@ def _require_stopped(caller: Caller, workspace: Workspace) -> None:
         raise WorkspaceNotStopped(
             f"{workspace.name} is {workspace.status if not idle else 'running'};"
             " only a stopped workspace is upgraded",
-            hint=f"svc ws stop {workspace.name} && svc ws upgrade {workspace.name}",
+            hint=command(WORKSPACE_STOP, ref=workspace.name).then(f"svc ws upgrade {workspace.name}"),
         )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from svc.actions import table
+from svc.actions.commands import command
 from svc.db.connect import database, write
 from svc.db.held import numbers
 from svc.domain import names, operations, versions
@@ -103,7 +105,7 @@ def _take_up(caller: Caller, workspace: Workspace, work: int) -> Workspace:
         taken = states.take(workspace, work, "creating")
         if taken is None:
             raise states.in_progress(workspace)
-        audit.begin(caller, "workspace.create", workspace.id, work, name=workspace.name)
+        audit.begin(caller, table.WORKSPACE_CREATE, workspace.id, work, name=workspace.name)
     return taken
 
 
@@ -191,7 +193,7 @@ def _insert(
         )
         ports.adopt(workspace_id, opened)
         detail = {"name": request["name"], "template": template.id}
-        audit.begin(caller, "workspace.create", workspace_id, columns["work"], **detail)
+        audit.begin(caller, table.WORKSPACE_CREATE, workspace_id, columns["work"], **detail)
     return states.find(caller, workspace_id)
 
 
@@ -224,15 +226,15 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected 
         columns |= _start_columns(workspace, patch) | upgrade_plan.container_columns(workspace, patch)
         if columns:
             states.set_columns(workspace, **columns, updated_at=now())
-        audit.add(caller, "workspace.edit", workspace.id, "ok", keys=sorted(patch))
+        audit.add(caller, table.WORKSPACE_EDIT, workspace.id, "ok", keys=sorted(patch))
     return records.one(workspace.id)
 
 
 def _not_stopped(workspace: Workspace, patch: dict[str, Any]) -> WorkspaceNotStopped:
     """The refusal of an edit, with the command that does it all the same."""
-    hint = f"svc ws stop {workspace.name}"
+    hint = command(table.WORKSPACE_STOP, ref=workspace.name)
     if set(patch) == {"name"}:
-        hint = f"svc ws rename {workspace.name} --name {patch['name']}"
+        hint = command(table.WORKSPACE_RENAME, ref=workspace.name, name=patch["name"])
     return WorkspaceNotStopped(
         f"{workspace.name} is {workspace.status}; only a stopped workspace is edited", hint=hint
     )
@@ -251,10 +253,10 @@ def rename(caller: Caller, ref: str, name: str, *, expected: Expected = None) ->
         workspace = states.find(caller, ref)
         require_version(workspace, expected)
         if name == workspace.name:
-            with audit.changing_nothing(caller, "workspace.rename", workspace.id):
+            with audit.changing_nothing(caller, table.WORKSPACE_RENAME, workspace.id):
                 return records.one(workspace.id)
         states.set_columns(workspace, name=name, updated_at=now())
-        audit.add(caller, "workspace.rename", workspace.id, "ok", before=workspace.name, name=name)
+        audit.add(caller, table.WORKSPACE_RENAME, workspace.id, "ok", before=workspace.name, name=name)
     return records.one(workspace.id)
 
 
@@ -284,7 +286,7 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
     caller = caller.patiently()
     workspace = states.find(caller, ref)
     begun = launchers.NONE_BEGUN
-    with audit.audited(caller, "workspace.start", workspace.id):
+    with audit.audited(caller, table.WORKSPACE_START, workspace.id):
         present, runs = _inspect(caller, workspace)
         if not runs:
             begun = _serve(caller, transitions.start(caller, present))
@@ -317,7 +319,7 @@ def restart(caller: Caller, ref: str, grace_s: int = STOP_GRACE_S) -> dict[str, 
     """
     caller = caller.patiently()
     workspace = states.find(caller, ref)
-    with audit.audited(caller, "workspace.restart", workspace.id):
+    with audit.audited(caller, table.WORKSPACE_RESTART, workspace.id):
         if workspace.status == "running" or calls.runs_unseen(caller, workspace):
             begun = _serve(caller, transitions.restart(caller, workspace, grace_s))
         else:
@@ -345,9 +347,9 @@ def stop(
         return records.one(workspace.id)
     reason = reason or _stop_reason(caller, workspace)
     if workspace.status == "stopped" and not calls.runs_unseen(caller, workspace):
-        with audit.changing_nothing(caller, "workspace.stop", workspace.id, owner=workspace.owner):
+        with audit.changing_nothing(caller, table.WORKSPACE_STOP, workspace.id, owner=workspace.owner):
             return records.one(workspace.id)
-    with audit.audited(caller, "workspace.stop", workspace.id, owner=workspace.owner):
+    with audit.audited(caller, table.WORKSPACE_STOP, workspace.id, owner=workspace.owner):
         transitions.stop(caller, workspace, reason, grace_s)
     return records.one(workspace.id)
 
@@ -367,7 +369,7 @@ def delete(
     require_version(workspace, expected)
     runs = workspace.status == "running" or _runs_unseen(caller, workspace)
     detail = {"owner": workspace.owner, "name": workspace.name, "running": runs}
-    with audit.audited(caller, "workspace.delete", workspace.id, **detail):
+    with audit.audited(caller, table.WORKSPACE_DELETE, workspace.id, **detail):
         if runs:
             transitions.stop_and_delete(caller, workspace, _stop_reason(caller, workspace), STOP_GRACE_S)
         else:

@@ -6,13 +6,15 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import ACCOUNT, ADMINISTRATORS, Access
+from svc.actions.table import DISK_MEASURE, QUOTA_DELETE, QUOTA_SET
 from svc.domain.accounts import account_usage, disk_usage
 from svc.domain.audit import audit
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
-from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, route
+from svc.web.access import action, route
 from svc.web.schemas.administration.accounts import ACCOUNTS
 from svc.web.schemas.administration.disk import DISK_USAGE, MeasureReply, MeasureRequest
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
@@ -51,13 +53,13 @@ def list_quotas(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return quota_policies.page_of(query["page"])
 
 
-@route(blueprint, "PUT", "/admin/quotas/<name>", ADMINISTRATORS, body=QuotaPut(), answer=QuotaPolicy())
+@action(blueprint, QUOTA_SET, body=QuotaPut(), answer=QuotaPolicy())
 def set_quota(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Create or replace a quota policy; null or a missing key means unlimited."""
     return quota_policies.put(caller, name, body)
 
 
-@route(blueprint, "DELETE", "/admin/quotas/<name>", ADMINISTRATORS, status=204)
+@action(blueprint, QUOTA_DELETE, status=204)
 def delete_quota(caller: Caller, name: str) -> None:
     """Delete a quota policy that no account has, except the default one."""
     quota_policies.delete(caller, name)
@@ -75,8 +77,8 @@ def list_disk_usage(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return disk_usage.page_of(query["page"])
 
 
-@route(
-    blueprint, "POST", "/admin/disk/measure", ADMINISTRATORS,
+@action(
+    blueprint, DISK_MEASURE,
     body=MeasureRequest(), answer=MeasureReply(), status=202,
 )  # fmt: skip
 def measure_disk(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, g, request
 
+from svc.actions.access import NO_TOKENS, SESSION_ONLY
+from svc.actions.table import AUTH_LOGIN, AUTH_LOGOUT, AUTH_SESSION_END
 from svc.domain import events
 from svc.domain.accounts import browsers, logins, sessions, users
 from svc.domain.accounts.users import Account
@@ -16,7 +18,7 @@ from svc.domain.principal import Caller
 from svc.domain.templates import attention
 from svc.errors import PatNotAllowed
 from svc.web import outputs
-from svc.web.access import ACCOUNT, ANYONE, TLS, Access, route
+from svc.web.access import action, route
 from svc.web.callers import credentials
 from svc.web.schemas.auth import (
     SESSIONS,
@@ -30,12 +32,9 @@ from svc.web.schemas.pages import ListQuery
 
 blueprint = Blueprint("auth", __name__)
 
-SESSION = Access(ACCOUNT, listeners=(TLS,))
-OWN = Access(ACCOUNT)
 
-
-@route(
-    blueprint, "POST", "/auth/login", Access(ANYONE, listeners=(TLS,)),
+@action(
+    blueprint, AUTH_LOGIN,
     body=Credentials(), answer=LoginAnswer(),
 )  # fmt: skip
 def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
@@ -57,33 +56,33 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
     return credentials.set_cookie(outputs.response(record, 200), login.secrets.cookie)
 
 
-@route(blueprint, "POST", "/auth/logout", SESSION, body=Nothing(), status=204)
+@action(blueprint, AUTH_LOGOUT, body=Nothing(), status=204)
 def log_out(caller: Caller, body: dict[str, Any]) -> Response:
     """End the current session."""
     logins.log_out(caller)
     return credentials.delete_cookie(outputs.response(None, 204))
 
 
-@route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())
+@route(blueprint, "GET", "/auth/session", SESSION_ONLY, answer=SessionAnswer())
 def session(caller: Caller) -> dict[str, Any]:
     """The current session, how much awaits its user's attention, and where a page begins to follow events."""
     record = {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
     return record | {"attention": attention.counts(caller), "events_after": events.newest_before()}
 
 
-@route(blueprint, "GET", "/auth/sessions", OWN, query=ListQuery(), answer=SESSIONS)
+@route(blueprint, "GET", "/auth/sessions", NO_TOKENS, query=ListQuery(), answer=SESSIONS)
 def list_sessions(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """The caller's own sessions, the last used first."""
     return sessions.page_of(caller, query["page"])
 
 
-@route(blueprint, "DELETE", "/auth/sessions", OWN, answer=EndedSessions())
+@route(blueprint, "DELETE", "/auth/sessions", NO_TOKENS, answer=EndedSessions())
 def end_other_sessions(caller: Caller) -> dict[str, Any]:
     """End the caller's sessions except the one that sends this request."""
     return {"ended": sessions.end_others(caller)}
 
 
-@route(blueprint, "DELETE", "/auth/sessions/<ref>", OWN, status=204)
+@action(blueprint, AUTH_SESSION_END, status=204)
 def end_session(caller: Caller, ref: str) -> None:
     """End one of the caller's sessions; its next request is refused."""
     sessions.end_own(caller, ref)

@@ -6,10 +6,11 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from svc.actions.access import ACCOUNT, ACCOUNTS, Access
 from svc.domain import events
 from svc.domain.principal import Caller
 from svc.errors import invalid_field
-from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
+from svc.web.access import route
 from svc.web.schemas.live.events import EVENT_ID_MAX, EVENTS, EventsQuery, HistoryQuery
 from svc.web.streaming import event_feed, sse
 

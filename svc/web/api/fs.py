@@ -11,15 +11,16 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from svc.actions import table
+from svc.actions.access import FILES, MEMBER, Access
 from svc.domain import configuration
-from svc.domain.accounts.tokens import FILES
 from svc.domain.files import fs
 from svc.domain.files import paths as fs_paths
 from svc.domain.files import transfers as fs_transfers
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.web import outputs, ranges
-from svc.web.access import MEMBER, Access, rechecked, route
+from svc.web.access import action, rechecked, route
 from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.fs import (
     CONTENT,
@@ -41,27 +42,25 @@ from svc.web.schemas.fs import (
 
 blueprint = Blueprint("fs", __name__)
 
-OWN = Access(MEMBER, scope=FILES)
 LONG = Access(MEMBER, scope=FILES, stream=True)
-STREAM = Access(MEMBER, scope=FILES, stream=True, ticket=True)
 BYTES = "application/octet-stream"
 GZIP = "application/gzip"
 LINES = "application/jsonl"
 
 
-@route(blueprint, "GET", "/fs/roots", OWN, answer=ROOTS, action="fs.roots")
+@action(blueprint, table.FS_ROOTS, answer=ROOTS)
 def roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots, their free space, and the limits of one call."""
     return fs.list_roots(caller)
 
 
-@route(blueprint, "GET", "/fs/<root>/list", OWN, query=ListQuery(), answer=ENTRIES, action="fs.list")
+@action(blueprint, table.FS_LIST, query=ListQuery(), answer=ENTRIES)
 def list_(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A path's own entry and a directory's entries; links that stay inside the root are followed."""
     return fs.list_(caller, root, query["path"], query["limit"], query["offset"])
 
 
-@route(blueprint, "GET", "/fs/<root>/entries", LONG, query=EntriesQuery(), gives=LINES, action="fs.list")
+@route(blueprint, "GET", "/fs/<root>/entries", LONG, query=EntriesQuery(), gives=LINES, action=table.FS_LIST)
 @shutdown.attributed()
 def entries(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """All entries of a large directory, one JSON object a line, as in `items` of `list`."""
@@ -80,7 +79,7 @@ def entries(caller: Caller, root: str, query: dict[str, Any]) -> Response:
         return response
 
 
-@route(blueprint, "GET", "/fs/<root>/read", OWN, query=ReadQuery(), answer=CONTENT, action="fs.read")
+@action(blueprint, table.FS_READ, query=ReadQuery(), answer=CONTENT)
 @shutdown.attributed()
 def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A part of a file, as JSON."""
@@ -97,7 +96,7 @@ def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@route(blueprint, "GET", "/fs/<root>/download", STREAM, query=FileQuery(), gives=BYTES, action="fs.download")
+@action(blueprint, table.FS_DOWNLOAD, query=FileQuery(), gives=BYTES)
 @shutdown.attributed()
 def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A file, or one range of its bytes, as an attachment; with an ETag for If-None-Match and If-Range."""
@@ -122,7 +121,7 @@ def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
         return response
 
 
-@route(blueprint, "GET", "/fs/<root>/archive", STREAM, query=PlaceQuery(), gives=GZIP, action="fs.archive")
+@action(blueprint, table.FS_ARCHIVE, query=PlaceQuery(), gives=GZIP)
 @shutdown.attributed()
 def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A directory as a compressed tar, streamed; links stay links, and unreadable files are skipped."""
@@ -143,10 +142,10 @@ def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
         return response
 
 
-@route(
-    blueprint, "PUT", "/fs/<root>/file", OWN,
+@action(
+    blueprint, table.FS_UPLOAD,
     takes=BYTES, query=UploadQuery(), answer=UPLOADED, status=201,
-    location="/api/fs/{root}/download?path={path}", action="fs.upload",
+    location="/api/fs/{root}/download?path={path}",
 )  # fmt: skip
 @shutdown.attributed()
 def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -164,26 +163,26 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
             return place.commit(count)
 
 
-@route(
-    blueprint, "POST", "/fs/<root>/mkdir", OWN,
+@action(
+    blueprint, table.FS_MKDIR,
     query=FileQuery(), body=DirectoryMake(), answer=ENTRY, status=201,
-    location="/api/fs/{root}/list?path={path}", action="fs.mkdir",
+    location="/api/fs/{root}/list?path={path}",
 )  # fmt: skip
 def mkdir(caller: Caller, root: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Create a directory."""
     return fs.mkdir(caller, root, query["path"], parents=body["parents"])
 
 
-@route(
-    blueprint, "POST", "/fs/<root>/move", OWN,
-    query=FileQuery(), body=FileMove(), answer=ENTRY, action="fs.move",
+@action(
+    blueprint, table.FS_MOVE,
+    query=FileQuery(), body=FileMove(), answer=ENTRY,
 )  # fmt: skip
 def move(caller: Caller, root: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Rename a file or a directory within its root; links are not followed."""
     return fs.move(caller, root, query["path"], body["to"], force=body["force"])
 
 
-@route(blueprint, "DELETE", "/fs/<root>/file", OWN, query=RemoveQuery(), answer=REMOVED, action="fs.remove")
+@action(blueprint, table.FS_REMOVE, query=RemoveQuery(), answer=REMOVED)
 def remove(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Remove a file, or a directory with its contents; links are not followed, mount points not entered."""
     return fs.remove(caller, root, query["path"], recursive=query["recursive"])

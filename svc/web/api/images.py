@@ -6,12 +6,14 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions import table
+from svc.actions.access import ACCOUNTS, MEMBERS
 from svc.domain import pages, registries
 from svc.domain.images import builds, dry_runs, images
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
 from svc.domain.principal import Caller
-from svc.web.access import ACCOUNTS, ADMIN, MEMBERS, Access, route
+from svc.web.access import action, route
 from svc.web.schemas.images import (
     ALLOWLIST,
     BUILDS,
@@ -54,14 +56,14 @@ def preflight(caller: Caller, ref: str) -> dict[str, Any]:
     return dry_runs.of(caller, ref)
 
 
-@route(blueprint, "POST", "/templates/<ref>/image/pull", MEMBERS, answer=ACCEPTED, status=202)
+@action(blueprint, table.IMAGE_PULL, answer=ACCEPTED, status=202)
 def pull(caller: Caller, ref: str) -> dict[str, Any]:
     """Pull a template's image into the caller's own store, as an operation."""
     return {"operation": image_requests.pull(caller, ref)}
 
 
-@route(
-    blueprint, "POST", "/templates/<ref>/image/build", MEMBERS,
+@action(
+    blueprint, table.IMAGE_BUILD,
     body=BuildRequest(), answer=ACCEPTED, status=202,
 )  # fmt: skip
 def build(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def build(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"operation": image_requests.build(caller, ref, build_args, secrets)}
 
 
-@route(blueprint, "DELETE", "/templates/<ref>/image", MEMBERS, status=204)
+@action(blueprint, table.IMAGE_DELETE, status=204)
 def delete(caller: Caller, ref: str) -> None:
     """Remove a template's image from the caller's own store, unless a workspace needs it."""
     image_usage.delete(caller, ref)
@@ -89,20 +91,20 @@ def overview(caller: Caller) -> dict[str, Any]:
     return image_usage.overview(caller)
 
 
-@route(blueprint, "POST", "/images/prune", MEMBERS, answer=Pruned())
+@action(blueprint, table.IMAGE_PRUNE, answer=Pruned())
 def prune(caller: Caller) -> dict[str, Any]:
     """Remove the unused images of the caller's own store; never one that a workspace needs."""
     return image_usage.prune(caller)
 
 
-@route(blueprint, "DELETE", "/images/<ref>", MEMBERS, status=204)
+@action(blueprint, table.IMAGE_REMOVE, status=204)
 def remove(caller: Caller, ref: str) -> None:
     """Remove one image of the caller's own store, by its id or 12 or more digits of it; one in use stays."""
     image_usage.remove(caller, ref)
 
 
-@route(
-    blueprint, "PUT", "/admin/registries", Access(ADMIN),
+@action(
+    blueprint, table.ADMIN_REGISTRIES,
     body=Registries(), answer=Registries(),
 )  # fmt: skip
 def replace(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import OWNER_ONLY
+from svc.actions.table import WORKSPACE_LAUNCHER_START, WORKSPACE_LAUNCHER_STOP
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers
 from svc.domain.workspaces import logs as workspace_logs
-from svc.web.access import OWNER_ONLY, route
+from svc.web.access import action, route
 from svc.web.schemas.launchers import LAUNCHERS, LauncherChange, LauncherState
 from svc.web.schemas.logs import LogQuery, LogText
 
@@ -22,8 +24,8 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     return launchers.listing(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", OWNER_ONLY,
+@action(
+    blueprint, WORKSPACE_LAUNCHER_START,
     body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -31,8 +33,8 @@ def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str
     return launchers.start(caller, ref, name)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", OWNER_ONLY,
+@action(
+    blueprint, WORKSPACE_LAUNCHER_STOP,
     body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:

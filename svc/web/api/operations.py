@@ -6,9 +6,11 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import ACCOUNTS
+from svc.actions.table import OPERATION_CANCEL
 from svc.domain import operations
 from svc.domain.principal import Caller
-from svc.web.access import ACCOUNTS, route
+from svc.web.access import action, route
 from svc.web.schemas.operations import OPERATIONS, LogQuery, Operation, OperationLog, OperationQuery
 
 blueprint = Blueprint("operations", __name__)
@@ -33,7 +35,7 @@ def log(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     return operations.log(caller, ref, query["after"])
 
 
-@route(blueprint, "POST", "/operations/<ref>/cancel", ACCOUNTS, answer=Operation())
+@action(blueprint, OPERATION_CANCEL, answer=Operation())
 def cancel(caller: Caller, ref: str) -> dict[str, Any]:
     """Request the cancellation of an operation; a finished one does not change."""
     return operations.cancel(caller, ref)

@@ -6,9 +6,11 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import MEMBERS
+from svc.actions.table import WORKSPACE_PORT_ADD, WORKSPACE_PORT_REMOVE
 from svc.domain.principal import Caller
 from svc.domain.workspaces import ports
-from svc.web.access import MEMBERS, route
+from svc.web.access import action, route
 from svc.web.schemas.ports import PORTS, PortAdd, PortState
 
 blueprint = Blueprint("ports", __name__)
@@ -20,8 +22,8 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     return ports.listing(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/ports", MEMBERS,
+@action(
+    blueprint, WORKSPACE_PORT_ADD,
     body=PortAdd(), answer=PortState(), status=201, location="/api/workspaces/{ref}/ports/{name}",
 )  # fmt: skip
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return ports.add(caller, ref, **body)
 
 
-@route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", MEMBERS, status=204)
+@action(blueprint, WORKSPACE_PORT_REMOVE, status=204)
 def remove(caller: Caller, ref: str, name: str) -> None:
     """Close a port and remove it."""
     ports.remove(caller, ref, name)

@@ -6,10 +6,11 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import ADMINISTRATORS
 from svc.domain import host_reports
 from svc.domain.audit.chain import archived, newest
 from svc.domain.principal import Caller
-from svc.web.access import ADMINISTRATORS, route
+from svc.web.access import route
 from svc.web.schemas.administration.reports import (
     BACKUPS,
     FINDINGS,

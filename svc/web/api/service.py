@@ -13,6 +13,7 @@ from typing import Any
 import peewee
 from flask import Blueprint, Response, current_app, g, request
 
+from svc.actions.access import ACCOUNT, ANYONE, Access
 from svc.db import condition, faults, migrate, reserve
 from svc.db.connect import database
 from svc.domain.licence import entitlement, reports
@@ -22,7 +23,7 @@ from svc.helper.helper import Helper
 from svc.tls.public_chain import PublicChain
 from svc.version import API_VERSION, commit, release
 from svc.web import inputs, outputs
-from svc.web.access import ACCOUNT, ANYONE, Access, route
+from svc.web.access import route
 from svc.web.schemas.service import Health, Version
 
 blueprint = Blueprint("service", __name__)

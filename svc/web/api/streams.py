@@ -12,13 +12,14 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from svc.actions.access import MEMBER, Access
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs, monitor
 from svc.domain.workspaces.live import followed
 from svc.domain.workspaces.live.followed import Place
 from svc.errors import InvalidRequest, invalid_field
 from svc.web import outputs
-from svc.web.access import MEMBER, Access, route
+from svc.web.access import route
 from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.logs import FollowQuery, RawLogQuery
 from svc.web.streaming import followed_logs, monitors, sse

@@ -7,13 +7,15 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from svc.actions.access import ACCOUNT, Access
+from svc.actions.table import TEMPLATE_IMPORT
 from svc.domain.files import spool
 from svc.domain.places import long_calls
 from svc.domain.principal import Caller
 from svc.domain.templates import bundles, import_export
 from svc.limits import BUNDLE_MAX
 from svc.web import outputs, uploads
-from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
+from svc.web.access import action, route
 from svc.web.schemas.loading import load
 from svc.web.schemas.templates import TEMPLATE, ImportQuery, TemplateCreate
 
@@ -35,8 +37,8 @@ def export(caller: Caller, ref: str) -> Response:
         return outputs.file(file, uploads.TAR, f"{written.name}.tar", held, **{DIGEST: written.digest})
 
 
-@route(
-    blueprint, "POST", "/templates/import", ACCOUNTS,
+@action(
+    blueprint, TEMPLATE_IMPORT,
     takes=uploads.TAR, query=ImportQuery(), answer=TEMPLATE, status=201, location="/api/templates/{id}",
 )  # fmt: skip
 def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:

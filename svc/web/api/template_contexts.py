@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from svc.actions.access import ACCOUNTS
 from svc.domain.files import spool
 from svc.domain.places import long_calls
 from svc.domain.principal import Caller
@@ -15,7 +16,7 @@ from svc.domain.templates import bundles, context_edits
 from svc.domain.versions import Expected
 from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX
 from svc.web import outputs, uploads
-from svc.web.access import ACCOUNTS, route
+from svc.web.access import route
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.templates import CONTEXT_FILES, TEMPLATE, ContextPutQuery, ContextQuery
 

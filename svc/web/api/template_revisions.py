@@ -6,9 +6,10 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import ACCOUNTS
 from svc.domain.principal import Caller
 from svc.domain.templates import context_edits, history
-from svc.web.access import ACCOUNTS, route
+from svc.web.access import route
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.templates import CONTEXT_FILES, REVISIONS, Difference, DiffQuery, RevisionContent
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions import table
+from svc.actions.access import ACCOUNT, ACCOUNTS, Access
 from svc.domain import versions
 from svc.domain.images import builds
 from svc.domain.principal import Caller
@@ -14,7 +16,7 @@ from svc.domain.templates import reviews as template_reviews
 from svc.domain.versions import Expected
 from svc.limits import BUNDLE_MAX
 from svc.web import uploads
-from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
+from svc.web.access import action, route
 from svc.web.schemas.loading import load
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.templates import (
@@ -42,8 +44,8 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return templates.page_of(caller, query["page"], query.get("owner"))
 
 
-@route(
-    blueprint, "POST", "/templates", ACCOUNTS,
+@action(
+    blueprint, table.TEMPLATE_CREATE,
     body=CREATE, takes=uploads.TAR, answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     return templates.get(caller, ref, query.get("owner"))
 
 
-@route(
-    blueprint, "PATCH", "/templates/<ref>", ACCOUNTS,
+@action(
+    blueprint, table.TEMPLATE_EDIT,
     body=TemplatePatch(), answer=TEMPLATE, version=versions.of_template, if_match=True,
 )  # fmt: skip
 def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
@@ -74,26 +76,26 @@ def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> 
     return templates.edit(caller, ref, body, expected=expected)
 
 
-@route(blueprint, "DELETE", "/templates/<ref>", ACCOUNTS, status=204, if_match=True)
+@action(blueprint, table.TEMPLATE_DELETE, status=204, if_match=True)
 def delete(caller: Caller, ref: str, expected: Expected) -> None:
     """Delete a template that no workspace uses."""
     templates.delete(caller, ref, expected=expected)
 
 
-@route(blueprint, "POST", "/templates/<ref>/enable", ACCOUNTS, body=TemplateEnable(), answer=TEMPLATE)
+@action(blueprint, table.TEMPLATE_ENABLE, body=TemplateEnable(), answer=TEMPLATE)
 def enable(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Enable a template whose registries are on the allowlist and whose Dockerfile the caller has built."""
     return template_reviews.enable(caller, ref, body.get("revision"), is_built=builds.is_built)
 
 
-@route(blueprint, "POST", "/templates/<ref>/disable", ACCOUNTS, answer=TEMPLATE)
+@action(blueprint, table.TEMPLATE_DISABLE, answer=TEMPLATE)
 def disable(caller: Caller, ref: str) -> dict[str, Any]:
     """Disable a template for new workspaces."""
     return template_reviews.disable(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/templates/<ref>/clone", ACCOUNTS,
+@action(
+    blueprint, table.TEMPLATE_CLONE,
     body=TemplateClone(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import Any
 
 from flask import Blueprint, Response, copy_current_request_context, g, request
 
+from svc.actions.access import ACCOUNT, OWNER_ONLY, Access
+from svc.actions.table import TERMINAL_CLOSE, TERMINAL_OPEN
 from svc.domain.accounts import tickets
 from svc.domain.principal import Caller
 from svc.domain.workspaces.live import terminals
 from svc.web import piping
-from svc.web.access import ACCOUNT, OWNER_ONLY, Access, route
+from svc.web.access import action, route
 from svc.web.callers import tickets as links
 from svc.web.gunicorn_worker.upgraded import UpgradedResponse
 from svc.web.schemas.terminals import NewTerminal, TerminalOpen, TerminalPage, TerminalQuery
@@ -32,8 +34,8 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     return terminals.listing(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/terminals", OWNER_ONLY,
+@action(
+    blueprint, TERMINAL_OPEN,
     body=TerminalOpen(), answer=NewTerminal(), status=201,
     location="/api/workspaces/{ref}/terminal?id={id}",
 )  # fmt: skip
@@ -50,7 +52,7 @@ def open_(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return record | {"ticket": ticket}
 
 
-@route(blueprint, "DELETE", "/workspaces/<ref>/terminals/<terminal>", OWNER_ONLY, status=204)
+@action(blueprint, TERMINAL_CLOSE, status=204)
 def close(caller: Caller, ref: str, terminal: str) -> None:
     """Close a terminal: its program gets SIGHUP, and is killed if it stays."""
     terminals.close(caller, ref, terminal)

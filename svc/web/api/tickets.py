@@ -6,9 +6,10 @@ from typing import Any
 
 from flask import Blueprint, current_app
 
+from svc.actions.access import ACCOUNT, Access
 from svc.domain.accounts import tickets
 from svc.domain.principal import Caller
-from svc.web.access import ACCOUNT, Access, Route, route
+from svc.web.access import Route, route
 from svc.web.callers import tickets as links
 from svc.web.schemas.tokens import NewTicket, TicketCreate
 

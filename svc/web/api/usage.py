@@ -6,11 +6,12 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions.access import ACCOUNTS, MEMBERS
 from svc.domain.gpus import servers
 from svc.domain.principal import Caller
 from svc.domain.quotas import usage
 from svc.domain.workspaces import capacity, dry_runs, live_use, recommend
-from svc.web.access import ACCOUNTS, MEMBERS, route
+from svc.web.access import route
 from svc.web.schemas.usage import (
     Capacity,
     CheckedWorkspace,

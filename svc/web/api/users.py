@@ -7,13 +7,15 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app
 
+from svc.actions.access import ACCOUNTS, ADMINISTRATORS
+from svc.actions.table import AUTH_PASSWORD, USER_EDIT
 from svc.domain.accounts import logins, user_edits, users
 from svc.domain.audit.audit import VIA
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
 from svc.web import outputs
-from svc.web.access import ACCOUNT, ACCOUNTS, ADMINISTRATORS, TLS, Access, route
+from svc.web.access import action, route
 from svc.web.callers import credentials
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
@@ -48,14 +50,14 @@ def list_(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return users.page_of(query["page"])
 
 
-@route(blueprint, "PATCH", "/users/<name>", Access(ACCOUNT), body=UserPatch(), answer=User())
+@action(blueprint, USER_EDIT, body=UserPatch(), answer=User())
 def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Change one's own display name; administrators change all names, both flags and the quota."""
     return user_edits.edit(caller, name, body)
 
 
-@route(
-    blueprint, "PUT", "/users/<name>/password", Access(ACCOUNT, listeners=(TLS,)),
+@action(
+    blueprint, AUTH_PASSWORD,
     body=PasswordChange(), status=204,
 )  # fmt: skip
 def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response:

@@ -6,12 +6,14 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.actions import table
+from svc.actions.access import MEMBERS, OWNED
 from svc.domain import versions
 from svc.domain.principal import Caller
 from svc.domain.versions import Expected
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import idle, logs, monitor, upgrades, workspaces
-from svc.web.access import MEMBER, MEMBERS, OWNER_ONLY, Access, route
+from svc.web.access import action, route
 from svc.web.schemas.logs import LogQuery, LogText
 from svc.web.schemas.monitor import Snapshot
 from svc.web.schemas.operations import ACCEPTED
@@ -35,7 +37,6 @@ from svc.web.schemas.workspaces import (
 
 blueprint = Blueprint("workspaces", __name__)
 
-OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another owner
 LOCATION = "/api/workspaces/{id}"
 
 
@@ -45,8 +46,8 @@ def list_(caller: Caller, query: dict[str, Any]) -> str:
     return workspaces.page_of(caller, query["page"], query.get("owner"), everyones=query["all"])
 
 
-@route(
-    blueprint, "POST", "/workspaces", MEMBERS,
+@action(
+    blueprint, table.WORKSPACE_CREATE,
     body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION, version=versions.of_workspace,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     return workspaces.create(caller, body)
 
 
-@route(blueprint, "POST", "/workspaces/setup", MEMBERS, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
+@action(blueprint, table.WORKSPACE_SETUP, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
 def set_up(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Pull a missing image and create the workspace, as one operation."""
     return {"operation": workspaces.set_up(caller, body)}
@@ -69,8 +70,8 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     return workspaces.get(caller, ref, query.get("owner"))
 
 
-@route(
-    blueprint, "PATCH", "/workspaces/<ref>", MEMBERS,
+@action(
+    blueprint, table.WORKSPACE_EDIT,
     body=WorkspaceEdit(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
 )  # fmt: skip
 def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
@@ -78,8 +79,8 @@ def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> 
     return workspaces.edit(caller, ref, body, expected=expected)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/rename", MEMBERS,
+@action(
+    blueprint, table.WORKSPACE_RENAME,
     body=WorkspaceRename(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
 )  # fmt: skip
 def rename(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
@@ -87,22 +88,20 @@ def rename(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -
     return workspaces.rename(caller, ref, body["name"], expected=expected)
 
 
-@route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204, if_match=True)
+@action(blueprint, table.WORKSPACE_DELETE, query=OwnerQuery(), status=204, if_match=True)
 def delete(caller: Caller, ref: str, query: dict[str, Any], expected: Expected) -> None:
     """Delete a workspace and its container, which is stopped first; files under /work stay."""
     workspaces.delete(caller, ref, owner=query.get("owner"), expected=expected)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/start", MEMBERS, body=WorkspaceStart(), answer=WorkspaceStarted()
-)
+@action(blueprint, table.WORKSPACE_START, body=WorkspaceStart(), answer=WorkspaceStarted())
 def start(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Start a workspace; never pulls or builds an image."""
     return workspaces.start(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/stop", OWNED,
+@action(
+    blueprint, table.WORKSPACE_STOP,
     body=WorkspaceStop(), query=OwnerQuery(), answer=WORKSPACE,
 )  # fmt: skip
 def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +109,7 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
     return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/restart", MEMBERS, body=WorkspaceStop(), answer=WorkspaceStarted()
-)
+@action(blueprint, table.WORKSPACE_RESTART, body=WorkspaceStop(), answer=WorkspaceStarted())
 def restart(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Stop a workspace and start it again; it keeps its GPUs. One that does not run is started."""
     return workspaces.restart(caller, ref, body["grace_s"])
@@ -124,8 +121,8 @@ def preview_upgrade(caller: Caller, ref: str) -> dict[str, Any]:
     return upgrades.preview(caller, ref)
 
 
-@route(
-    blueprint, "POST", "/workspaces/<ref>/upgrade", MEMBERS,
+@action(
+    blueprint, table.WORKSPACE_UPGRADE,
     body=WorkspaceUpgrade(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
 )  # fmt: skip
 def upgrade(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
@@ -134,13 +131,13 @@ def upgrade(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) 
     return upgrades.upgrade(caller, ref, revision, replace=replace, expected=expected)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/extend", MEMBERS, body=WorkspaceExtend(), answer=WORKSPACE)
+@action(blueprint, table.WORKSPACE_EXTEND, body=WorkspaceExtend(), answer=WORKSPACE)
 def extend(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Suspend the idle policy of a running workspace for some hours."""
     return idle.extend(caller, ref, body["hours"])
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/exec", OWNER_ONLY, body=WorkspaceExec(), answer=ExecResult())
+@action(blueprint, table.WORKSPACE_EXEC, body=WorkspaceExec(), answer=ExecResult())
 def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Run one non-interactive command in the caller's own running workspace."""
     return workspace_calls.run(caller, ref, body["command"], body["timeout_s"])

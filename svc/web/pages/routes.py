@@ -9,10 +9,11 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from svc.actions.access import ANYONE, TLS, Access
 from svc.domain.principal import Caller
 from svc.errors import NotFound
 from svc.web import inputs
-from svc.web.access import ANYONE, TLS, Access, route
+from svc.web.access import route
 from svc.web.pages import assets, content, policy, shells
 
 PAGE = Access(ANYONE, listeners=(TLS,))

@@ -13,7 +13,7 @@ NAMES = {
 }  # fmt: skip
 
 
-STARTS = ("svc ", "sudo svc ", "sudo apt-get install ", "podman ", "echo '{")
+STARTS = ("svc ", "sudo svc ", "sudo apt-get install ", "podman ")
 
 
 def test_every_cause_has_a_hint_or_the_doctor() -> None:
@@ -41,7 +41,7 @@ def test_a_hint_names_what_is_known() -> None:
     assert hint(errors.NameTaken("x")) == ""
     assert hint(errors.StorageFull("x", hint="svc image overview"), **NAMES) == "svc image overview"
     assert hint(engine_errors.MemoryTooSmall("x"), **NAMES) == (
-        'echo \'{"resources": {"memory_bytes": 1073741824}}\' | svc ws edit lab --file -'
+        'svc ws edit lab --file - <<< \'{"resources": {"memory_bytes": 1073741824}}\''
     )
 
 

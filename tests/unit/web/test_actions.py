@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import json
+import re
 from typing import Any
 
 import pytest
 from unit.serving import MISSING, caller_of, checked, make_template
 
-from svc import actions
+from svc.actions import commands
+from svc.actions.commands import Command, command
+from svc.actions.table import TABLE, WORKSPACE_EDIT, WORKSPACE_START
 from svc.db.connect import database
 from svc.domain.accounts import tokens
 from svc.domain.quotas import usage
 from svc.errors import NotFound
 from svc.web.access import Route
 
+EXAMPLES = [
+    *(
+        command(row, **dict.fromkeys(re.findall(r"{(\w+)}", row.command), "thing"))
+        for row in TABLE
+        if row.button and row != WORKSPACE_EDIT
+    ),
+    commands.edit("thing", {"resources": {"gpu_count": 1}}),
+    commands.upgrade_preview("thing"),
+    commands.workspace_log("thing"),
+    commands.launcher_log("thing", "thing"),
+    commands.operation_watch("thing"),
+    commands.operation_log("thing"),
+]
 
-def example(row: actions.Row) -> str:
-    """A hint in the form of a row."""
-    document = json.dumps({"resources": {"gpu_count": 1}})
-    return row.form.replace("NAME", "thing").replace("JSON", document)
 
-
-@pytest.mark.parametrize("row", actions.TABLE, ids=lambda row: row.form)
-def test_each_is_a_real_route_with_a_valid_body(listeners: Any, row: actions.Row) -> None:
-    action = actions.of_hint(example(row))
+@pytest.mark.parametrize("made", EXAMPLES)
+def test_each_is_a_real_route_with_a_valid_body(listeners: Any, made: Command) -> None:
+    action = made.action
     assert action is not None and set(action) == {"label", "method", "path", "body"}
     app = listeners.apps["tls"]
     endpoint, _ = app.url_map.bind("").match(action["path"], action["method"])
@@ -81,7 +91,7 @@ def test_only_where_the_route_is_open_to_the_caller(
     """Root has no workspaces to start."""
 
     def refused(_caller: Any) -> None:
-        raise NotFound("nothing", hint="svc ws start lab")
+        raise NotFound("nothing", hint=command(WORKSPACE_START, ref="lab"))
 
     monkeypatch.setattr(usage, "me", refused)
     error = checked(listeners.ask(who, "GET", "/api/usage/me"), 404, "not_found")

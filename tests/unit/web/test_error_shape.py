@@ -9,6 +9,7 @@ import pytest
 from flask import Blueprint, Flask, g
 from unit.serving import MISSING, checked
 
+from svc.actions.access import ACCOUNTS
 from svc.db import faults
 from svc.db.connect import database
 from svc.errors import NotAvailable
@@ -87,7 +88,7 @@ def test_a_missing_image(listeners: Any, lab: str) -> None:
 
 def test_a_reserved_route_says_so() -> None:
     blueprint, app = Blueprint("later", __name__), Flask(__name__)
-    access.reserve(blueprint, "GET", "/later", access.ACCOUNTS, "The future")
+    access.reserve(blueprint, "GET", "/later", ACCOUNTS, "The future")
     app.register_blueprint(blueprint)
     with app.test_request_context("/later?x=1"), pytest.raises(NotAvailable) as raised:
         g.caller = None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from svc.actions.table import WORKSPACE_EXEC
 from svc.domain import untrusted
 from svc.domain.audit import audit
 from svc.domain.places import long_calls
@@ -94,7 +95,7 @@ def started(
     Raises OwnerOnly, WorkspaceNotRunning, TooManyRequests, and Conflict when the
     caller's connection or one of hangup_fds hangs up.
     """
-    workspace = states.find_own(caller, ref, "workspace.exec")
+    workspace = states.find_own(caller, ref, WORKSPACE_EXEC)
     calls.require_running(caller, workspace)
     idle.touch(workspace.id)
     program = command[0][: calls.PROGRAM_MAX]
@@ -102,7 +103,7 @@ def started(
     with (
         calls.beside_the_message(arguments) as input_fd,
         long_calls.counted(caller),
-        audit.audited(caller, "workspace.exec", workspace.id, program=program, stdin=True) as detail,
+        audit.audited(caller, WORKSPACE_EXEC, workspace.id, program=program, stdin=True) as detail,
         calls.expect_running(caller, workspace),
         caller.transfer(
             "ctr.pipe", arguments, hangup_fds=caller.watched(hangup_fds), input_fd=input_fd, messages=True

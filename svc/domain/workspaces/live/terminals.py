@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from svc.actions.commands import command
+from svc.actions.table import TERMINAL_ATTACH, TERMINAL_CLOSE, TERMINAL_OPEN, WORKSPACE_RESTART, Action
 from svc.domain import pages, untrusted
 from svc.domain.audit import audit
 from svc.domain.principal import Caller
@@ -43,7 +45,7 @@ def open_(caller: Caller, ref: str, cols: int, rows: int, command: list[str] | N
     Without a command it has the user's shell. Raises OwnerOnly, WorkspaceNotRunning,
     TooManyTerminals, WorkspaceOutdated, and CommandNotFound for a command that cannot be run.
     """
-    workspace = _require(caller, ref, "terminal.open")
+    workspace = _require(caller, ref, TERMINAL_OPEN)
     arguments = _opening(workspace, cols, rows, command) | {"attach": False}
     with _opening_audited(caller, workspace, command) as detail:
         record = _record(caller.ask("terminal.open", arguments))
@@ -56,7 +58,7 @@ def opened(
     caller: Caller, ref: str, cols: int, rows: int, command: list[str] | None = None
 ) -> Iterator[Attached]:
     """As open_(), and attached from its first byte, in one call; leaving the block only detaches."""
-    workspace = _require(caller, ref, "terminal.open")
+    workspace = _require(caller, ref, TERMINAL_OPEN)
     arguments = _opening(workspace, cols, rows, command) | {"attach": True}
     with ExitStack() as viewing:
         with _opening_audited(caller, workspace, command) as detail:
@@ -72,12 +74,12 @@ def attached(caller: Caller, ref: str, terminal_id: str, cols: int, rows: int) -
 
     Raises NotFound, and as open_() does.
     """
-    workspace = _require(caller, ref, "terminal.attach")
+    workspace = _require(caller, ref, TERMINAL_ATTACH)
     _require_id(workspace, terminal_id)
     arguments = {"id": workspace.id, "terminal": terminal_id, "cols": cols, "rows": rows}
     with ExitStack() as viewing:
         with (
-            audit.audited(caller, "terminal.attach", workspace.id, terminal=terminal_id),
+            audit.audited(caller, TERMINAL_ATTACH, workspace.id, terminal=terminal_id),
             _explaining(workspace),
             _finding(caller, workspace, terminal_id),
         ):
@@ -91,17 +93,17 @@ def close(caller: Caller, ref: str, terminal_id: str) -> None:
 
     Raises NotFound for one that does not exist, or has been closed.
     """
-    workspace = _require(caller, ref, "terminal.close")
+    workspace = _require(caller, ref, TERMINAL_CLOSE)
     _require_id(workspace, terminal_id)
     arguments = {"id": workspace.id, "terminal": terminal_id}
     with (
-        audit.audited(caller, "terminal.close", workspace.id, terminal=terminal_id),
+        audit.audited(caller, TERMINAL_CLOSE, workspace.id, terminal=terminal_id),
         _finding(caller, workspace, terminal_id),
     ):
         caller.ask("terminal.close", arguments)
 
 
-def _require(caller: Caller, ref: str, action: str) -> Workspace:
+def _require(caller: Caller, ref: str, action: Action) -> Workspace:
     workspace = states.find_own(caller, ref, action)
     calls.require_running(caller, workspace)
     idle.touch(workspace.id)
@@ -118,7 +120,7 @@ def _opening_audited(
 ) -> Iterator[dict[str, Any]]:
     program = {"program": command[0][:PROGRAM_MAX]} if command else {}
     with (
-        audit.audited(caller, "terminal.open", workspace.id, **program) as detail,
+        audit.audited(caller, TERMINAL_OPEN, workspace.id, **program) as detail,
         _explaining(workspace),
         calls.expect_running(caller, workspace),
     ):
@@ -134,7 +136,7 @@ def _explaining(workspace: Workspace) -> Iterator[None]:
         error.hint = error.hint or f"svc ws shell {workspace.name} --list"
         raise
     except WorkspaceOutdated as error:
-        error.hint = f"svc ws restart {workspace.name}"
+        error.hint = command(WORKSPACE_RESTART, ref=workspace.name)
         raise
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc.actions.table import ADMIN_RETIRE_USER
 from svc.admin.people import account_rows
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
@@ -135,7 +136,7 @@ def test_an_account_without_its_linux_account_makes_way(
     assert account_rows.begin(whole, "ben", "", False) == ["ben:4001"]
     assert record(whole, "ben")["uid"] is None
     lines = connected.execute_sql(
-        "SELECT target, detail_json FROM audit WHERE action = ?", (account_rows.RETIRED,)
+        "SELECT target, detail_json FROM audit WHERE action = ?", (ADMIN_RETIRE_USER,)
     ).fetchall()
     assert lines == [
         ("ada:4001", '{"was":"ada","uid":4001}'),

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from svc.admin.people import move_store
 from svc.db.lock import hold
 
 
@@ -20,7 +19,6 @@ def test_without_the_setting_it_is_named(svc: Any, database: str, needs_root: No
     code, _, err = svc("move-store", "ada")
     assert code == 1 and "SVC_STORE_DIR is not set" in err
     assert "hint: sudo editor /etc/svc/svc.env" in err
-    assert move_store.ACTION == "admin.move_store"
 
 
 def test_a_server_that_has_just_started_is_found_by_its_lock(
