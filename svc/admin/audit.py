@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 from svc.actions.table import ADMIN_AUDIT_ARCHIVE
+from svc.admin.actor import note
+from svc.admin.audit_heads import RootsHeads
+from svc.admin.checks.audit import audit_chain
 from svc.admin.command import named_file, settings_of, wrap_db_errors
 from svc.admin.database import as_owner
+from svc.admin.findings import Host
+from svc.admin.own_files import ARCHIVED
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, path
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO
-
-    from svc.settings import Settings
+from svc.db.location import database_path
+from svc.domain.audit import archive
+from svc.domain.audit.chain import Head, archived, hash_of
+from svc.errors import Conflict, DatabaseRefused, FileRefused, SvcError
+from svc.host.owner import owner_of
+from svc.settings import Settings
+from svc_helper.atomic_file import sync_directory
+from svc_helper.wire.quick_json import dumps
 
 WITHIN_S = 3600.0  # of one walk through all rows: a million take half a minute
 EXPORT_EXAMPLES = """\
@@ -30,8 +43,6 @@ ARCHIVE_OUT = Argument("--out", "the new file", metavar="FILE", type=named_file,
 
 def date(text: str) -> str:
     """A day, or a time with its offset from UTC, as the rows have it."""
-    from datetime import UTC, datetime
-
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.astimezone()
@@ -51,12 +62,8 @@ def audit_export(args: Arguments) -> int:
     The file has the hash of each row and of the row before the first, so that
     `svc admin audit verify` finds what was changed in it. The service may run.
     """
-    from svc.domain.audit import archive
-
     settings = settings_of(args)
     if args.out in (None, "-"):
-        from tempfile import TemporaryFile
-
         with TemporaryFile() as file:
             _as_owner(settings, lambda: archive.write_file(file))
             _copy_to_standard_output(file)
@@ -76,14 +83,6 @@ def audit_archive(args: Arguments) -> int:
     goes on. The chain goes on from the file to the database. Keep the file:
     owners and administrators do not see its rows any more.
     """
-    from svc.admin.actor import note
-    from svc.admin.audit_heads import RootsHeads
-    from svc.admin.own_files import ARCHIVED
-    from svc.db.location import database_path
-    from svc.domain.audit import archive
-    from svc.domain.audit.chain import Head
-    from svc.errors import Conflict
-
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     _require_intact(settings)
     found = _as_owner(settings, lambda: archive.last_before(args.before))
@@ -117,13 +116,6 @@ def audit_verify(args: Arguments) -> int:
     were changed, removed, moved or inserted; whoever may write the file and knows
     how can make a whole new chain: keep the hash that it prints somewhere else.
     """
-    from functools import partial
-
-    from svc.domain.audit import archive
-    from svc.domain.audit.chain import Head, archived, hash_of
-    from svc.errors import FileRefused
-    from svc_helper.wire.quick_json import dumps
-
     settings = settings_of(args)
     records: list[dict[str, Any]] = []
     for name in args.files:
@@ -150,12 +142,6 @@ def audit_verify(args: Arguments) -> int:
 
 def _require_intact(settings: Settings) -> None:
     """Raise DatabaseRefused unless the doctor finds the chain whole; root remembers its newest row then."""
-    from svc.admin.checks.audit import audit_chain
-    from svc.admin.findings import Host
-    from svc.db.location import database_path
-    from svc.errors import DatabaseRefused
-    from svc.host.owner import owner_of
-
     database = database_path(settings)
     for finding in audit_chain(Host(settings, database, owner_of(database))):
         if finding.level != "ok":
@@ -164,7 +150,6 @@ def _require_intact(settings: Settings) -> None:
 
 def _as_owner(settings: Settings, work: Callable[[], Any], name: str = "") -> Any:
     """As as_owner(), with errors of the file as FileRefused."""
-    from svc.errors import FileRefused, SvcError
 
     def done() -> Any:
         try:
@@ -182,10 +167,6 @@ def _as_owner(settings: Settings, work: Callable[[], Any], name: str = "") -> An
 
 def _new_file(name: str) -> Any:
     """A context with a new file of root's alone; after an error it is removed."""
-    from contextlib import contextmanager
-
-    from svc.errors import FileRefused
-    from svc_helper.atomic_file import sync_directory
 
     @contextmanager
     def created() -> Iterator[BinaryIO]:
@@ -206,8 +187,6 @@ def _new_file(name: str) -> Any:
 
 
 def _open(name: str) -> BinaryIO:
-    from svc.errors import FileRefused
-
     try:
         if name == "-":
             return open(os.dup(0), "rb")  # the owner's process has no standard input
@@ -217,8 +196,6 @@ def _open(name: str) -> BinaryIO:
 
 
 def _copy_to_standard_output(file: BinaryIO) -> None:
-    from shutil import copyfileobj
-
     file.seek(0)
     sys.stdout.flush()
     copyfileobj(file, sys.stdout.buffer)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Callable, Iterable
 from functools import wraps
+from shlex import join
+from typing import Any
 
 from svc.cli.env import warn
 from svc.commandline import output
-from svc.commandline.arguments import path
+from svc.commandline.arguments import Arguments, path
+from svc.db import location
+from svc.errors import DatabaseRefused
+from svc.host.owner import owner_of
 from svc.settings import Settings
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from svc.commandline.arguments import Arguments
+from svc_helper.wire.quick_json import dumps
 
 
 def named_file(text: str) -> str:
@@ -49,8 +50,6 @@ def wrap_db_errors(handler: Callable[[Arguments], int]) -> Callable[[Arguments],
         except Exception as error:  # at the edge of the command; errors of other modules are raised again
             if not type(error).__module__.startswith(("peewee", "sqlite3")):
                 raise
-            from svc.errors import DatabaseRefused
-
             hint = for_database("doctor", Settings(flags={"SVC_DB": args.db}))
             raise DatabaseRefused(f"the database failed: {error}", hint=hint) from None
 
@@ -71,9 +70,6 @@ def settings_of(args: Arguments, needs: Iterable[str] = ("SVC_DB",), *, silent: 
 
 def require_owner(database: str) -> None:
     """Raise DatabaseRefused unless the caller is root or the database's owner."""
-    from svc.errors import DatabaseRefused
-    from svc.host.owner import owner_of
-
     try:
         owner = owner_of(database)
     except DatabaseRefused as error:  # the directory is not even searchable
@@ -89,14 +85,10 @@ def sudo_command(*more: str) -> str:
 
     sudo passes no SVC_DB of the shell on, so that the line names that database.
     """
-    from shlex import join
-
-    from svc.db.location import named_database
-
     settings, typed = Settings(), ["svc", *sys.argv[1:]]
     end = typed.index("--") if "--" in typed else len(typed)
     is_of_shell = settings.resolved["SVC_DB"].source == "environment" and "--db" not in typed
-    if is_of_shell and typed[1:2] == ["admin"] and (database := named_database(settings)):
+    if is_of_shell and typed[1:2] == ["admin"] and (database := location.named_database(settings)):
         more = (*more, "--db", database)
     typed[end:end] = more
     return "sudo " + join(typed)
@@ -104,14 +96,11 @@ def sudo_command(*more: str) -> str:
 
 def for_database(command: str, settings: Settings) -> str:
     """A command of `svc admin` for a hint, with the --db of this one: no other database is meant."""
-    from svc.db import location
-
     return location.for_database(command, settings)
 
 
 def exit_on_signals() -> None:
     """Let SIGTERM and SIGHUP end the command in order, so that its draft goes too; not under nohup."""
-    import signal
 
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
@@ -123,6 +112,4 @@ def exit_on_signals() -> None:
 
 def print_json(record: dict[str, Any]) -> None:
     """Print a record as the API does."""
-    from svc_helper.wire.quick_json import dumps
-
     output.raw(dumps(record).encode() + b"\n")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from svc.admin.actor import OPERATOR
+from svc.admin.backup.snapshots import restore_hint
 from svc.admin.command import require_owner
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from svc.domain.accounts.users import Account
-    from svc.settings import Settings
+from svc.db import acting
+from svc.db.connect import close_database, open_database
+from svc.db.location import database_path, lost_database
+from svc.db.reserve import entitled
+from svc.domain.accounts import users
+from svc.domain.accounts.users import Account
+from svc.errors import Conflict, DatabaseRefused, SettingInvalid
+from svc.host.owner import RUN_S, owner_of, run_as
+from svc.host.restoring import require_none
+from svc.settings import Settings
 
 
 def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -> Any:
@@ -19,13 +26,6 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
     That process has no terminal: ask for what must be typed before. The result is untrusted.
     The administrator's commands may use the reserve of a full disk.
     """
-    from svc.admin.actor import OPERATOR  # read before the process becomes the database's owner
-    from svc.db import acting
-    from svc.db.connect import close_database, open_database
-    from svc.db.location import database_path
-    from svc.db.reserve import entitled
-    from svc.host.owner import RUN_S, owner_of, run_as
-
     database = database_path(settings)
     require_owner(database)
     _require_no_restore(settings, database)
@@ -44,9 +44,6 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
 
 
 def _require_no_restore(settings: Settings, database: str) -> None:
-    from svc.errors import SettingInvalid
-    from svc.host.restoring import require_none
-
     try:
         state_dir = settings.state_dir
     except SettingInvalid:
@@ -56,19 +53,12 @@ def _require_no_restore(settings: Settings, database: str) -> None:
 
 def require_not_lost(settings: Settings, database: str) -> None:
     """Raise DatabaseRefused for a missing or empty file that was a database by root's records."""
-    from svc.admin.backup.snapshots import restore_hint
-    from svc.db.location import lost_database
-    from svc.errors import DatabaseRefused
-
     if lost := lost_database(settings, database):
         raise DatabaseRefused(lost, hint=restore_hint(settings, database))
 
 
 def active_account(name: str) -> Account:
     """The account of this name; raises NotFound, or Conflict for a retired one."""
-    from svc.domain.accounts import users
-    from svc.errors import Conflict
-
     user = users.get(name)
     if users.is_retired(user):
         raise Conflict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from svc.admin.command import settings_of, wrap_db_errors
 from svc.commandline.arguments import Arguments, Command
+from svc.db.location import database_path
 
 EXAMPLES = """\
 svc admin db-path
@@ -17,8 +18,6 @@ def db_path(args: Arguments) -> int:
     First match wins: --db after the subcommand, SVC_DB in the environment,
     SVC_DB in /etc/svc/svc.env, svc.db in the current directory. Opens nothing.
     """
-    from svc.db.location import database_path
-
     print(database_path(settings_of(args)))
     return 0
 

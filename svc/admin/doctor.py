@@ -8,19 +8,26 @@ check of the audit keeps of the last run) and starts no user's Podman.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+from svc.admin import own_files, reporting
+from svc.admin.checks import order
+from svc.admin.checks.codes import CODES, NOT_CHECKED
+from svc.admin.checks.service import server_of
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
+from svc.admin.findings import Finding, Host, fail, linux_account, read_enrolled
+from svc.admin.findings import warn as warn_of
+from svc.admin.repair import repair
 from svc.cli.env import warn
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    from svc.admin.findings import Finding, Host
-    from svc.settings import Settings
+from svc.db.location import absolute_path, database_path
+from svc.domain import host_reports
+from svc.errors import SettingInvalid, SvcError
+from svc.host.accounts import APP, creation
+from svc.host.owner import Owner, owner_of, service_owner
+from svc.settings import Settings
 
 COLUMNS = (
     ("CHECK", "code", output.plain),
@@ -71,9 +78,6 @@ def doctor(args: Arguments) -> int:
 
 def findings_of(settings: Settings) -> list[Finding]:
     """What all checks find on this host."""
-    from svc.admin.checks import order
-    from svc.errors import SvcError
-
     try:
         host = host_of(settings)
     except SvcError:
@@ -85,23 +89,12 @@ def findings_of(settings: Settings) -> list[Finding]:
 
 def report(settings: Settings, records: list[dict[str, Any]]) -> None:
     """Report what was found."""
-    from svc.admin import reporting
-    from svc.domain import host_reports
-
     if reporting.is_reported(settings):
         reporting.write(settings, host_reports.HOST, records)
 
 
 def repaired(args: Arguments) -> Iterator[Finding]:
     """Repair the service's own files: the settings file first, which must be sound before it is read."""
-    from svc.admin import own_files
-    from svc.admin.findings import fail
-    from svc.admin.repair import repair
-    from svc.db.location import absolute_path
-    from svc.errors import SettingInvalid
-    from svc.host.accounts import APP, creation
-    from svc.host.owner import service_owner
-
     is_root = os.geteuid() == 0
     if is_root:
         yield from repair(list(own_files.settings_file()))
@@ -125,11 +118,6 @@ def host_of(settings: Settings) -> Host:
 
     What has no valid setting is left empty: the database's path, the enrolment, the server.
     """
-    from svc.admin.checks.service import server_of
-    from svc.admin.findings import Host, linux_account, read_enrolled
-    from svc.db.location import database_path
-    from svc.host.owner import Owner, owner_of
-
     host = Host(settings, "", Owner(os.geteuid(), os.getegid()))
     if settings.is_valid("SVC_DB"):
         path = database_path(settings)
@@ -146,11 +134,6 @@ def host_of(settings: Settings) -> Host:
 
 def run(checks: Iterable[Callable[[Host], Iterator[Finding]]], host: Host) -> Iterator[Finding]:
     """The findings of the checks; a check that cannot run yields a finding of its own."""
-    from svc.admin.checks.codes import CODES, NOT_CHECKED
-    from svc.admin.findings import fail
-    from svc.admin.findings import warn as warn_of
-    from svc.errors import SvcError
-
     faults = {fault.text for fault in host.settings.faults()}
     for check in checks:
         name = check.__name__

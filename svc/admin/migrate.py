@@ -8,20 +8,43 @@ the database's owner does the rest.
 from __future__ import annotations
 
 import os
+import re
+import sqlite3
 from functools import partial
+from typing import Any
 
 from svc.actions.table import ADMIN_NEW_SECRET
-from svc.admin.command import require_owner, settings_of, wrap_db_errors
+from svc.admin.actor import note
+from svc.admin.backup.offline import offline
+from svc.admin.backup.snapshot import source_of
+from svc.admin.backup.snapshots import restore_hint
+from svc.admin.command import require_owner, settings_of, sudo_command, wrap_db_errors
+from svc.admin.own_files import ensure_directory
+from svc.admin.release.rollback import keep
+from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command
+from svc.db import check, condition, faults, secret_check
+from svc.db import migrate as migrations
+from svc.db.connect import close_database, database, open_database, write
+from svc.db.location import database_path, lost_database, refuse_foreign_directory
+from svc.db.lock import hold
+from svc.domain import configuration
+from svc.domain.accounts import passwords, users
+from svc.domain.licence.trial import read_file, resolve, write_file
+from svc.domain.templates import lost_values
+from svc.errors import Conflict, DatabaseRefused, StorageFailed
+from svc.host.accounts import HOME
+from svc.host.ids import now
+from svc.host.owner import RUN_S, Owner, admin_command, owner_of, run_as, service_owner
+from svc.host.restoring import require_none
+from svc.host.root_file import checked
+from svc.host.secret import ensure_secret, read_secret
+from svc.host.sharing import share
+from svc.host.switching import IN_SWITCH
+from svc.settings import Settings
+from svc_helper.wire.limits import USER_NAME
 
 MIGRATE_S = 86400.0  # for a large database on a slow disk: a migration is never interrupted
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import sqlite3
-    from typing import Any
-
-    from svc.settings import Settings
-
 EXAMPLES = """\
 sudo svc admin migrate
 svc admin migrate --db ./svc.db"""
@@ -44,12 +67,6 @@ def migrate(args: Arguments) -> int:
     takes its place. Passwords are removed, secret variables that it does not
     decrypt become unset, and all sessions end; asks, or needs --yes.
     """
-    from svc.admin.own_files import ensure_directory
-    from svc.db.location import database_path, refuse_foreign_directory
-    from svc.domain.licence.trial import read_file
-    from svc.host.owner import owner_of, run_as
-    from svc.host.restoring import require_none
-
     settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE", "SVC_STATE_DIR", "SVC_RECOVERY_DIR"))
     path = database_path(settings)
     require_owner(path)
@@ -81,10 +98,6 @@ def migrate(args: Arguments) -> int:
 
 def _require_place_of_service(path: str) -> None:
     """As root, refuse to create a database where the server's user could not use it."""
-    from svc.errors import DatabaseRefused
-    from svc.host.accounts import HOME
-    from svc.host.owner import admin_command, run_as, service_owner
-
     service = service_owner()
     if os.geteuid() != 0 or not service:
         return
@@ -115,15 +128,8 @@ def _is_way_of_root(directory: str) -> bool:
 
 def _keep_before(settings: Settings, path: str) -> None:
     """Keep a database with pending migrations as a recovery set; a switch has kept it already."""
-    from svc.host.owner import owner_of, run_as
-    from svc.host.switching import IN_SWITCH
-
     if os.environ.get(IN_SWITCH) or run_as(owner_of(path), partial(_pending, path)) is not True:
         return
-    from svc.admin.backup.offline import offline
-    from svc.admin.backup.snapshot import source_of
-    from svc.admin.release.rollback import keep
-
     source = source_of(settings)
     with offline(source, "migrate"):
         kept = keep(settings, source, {"why": "svc admin migrate"}, kind="migrate")
@@ -132,9 +138,6 @@ def _keep_before(settings: Settings, path: str) -> None:
 
 def _pending(path: str) -> bool:
     """Whether an existing database of svc has migrations to apply; a new or empty one has nothing to keep."""
-    from svc.db import migrate as migrations
-    from svc.db.connect import close_database, database, open_database
-
     open_database(path, create=True)
     try:
         connection = database.connection()
@@ -145,11 +148,6 @@ def _pending(path: str) -> bool:
 
 def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> None:
     """Ask before an empty database takes the place of one that is lost."""
-    from svc.admin.backup.snapshots import restore_hint
-    from svc.admin.command import sudo_command
-    from svc.commandline import output
-    from svc.db.location import lost_database
-
     if (lost := lost_database(settings, path)) and not args.yes:
         output.note(lost)
         output.note(f"the way back is a snapshot: {restore_hint(settings, path)}")
@@ -158,12 +156,6 @@ def _confirm_new_database(args: Arguments, settings: Settings, path: str) -> Non
 
 def _confirm_new_secret(args: Arguments, settings: Settings, path: str) -> None:
     """Ask, after a check that the present secret is another one; raises Conflict where it is not."""
-    from svc.admin.command import sudo_command
-    from svc.commandline import output
-    from svc.db import secret_check
-    from svc.errors import Conflict
-    from svc.host.owner import owner_of, run_as
-
     found = run_as(owner_of(path), partial(secret_check.compare, path, settings.secret_file))
     is_gone = os.path.lexists(path) and not os.path.lexists(settings.secret_file)
     if not (is_gone or found == secret_check.FOREIGN):
@@ -179,18 +171,6 @@ def _migrate_as_owner(
     path: str, secret_file: str, trial: str | None, started_by: int, *, new_secret: bool
 ) -> dict[str, Any]:
     """Migrate and seed the database, create the secret; returns lines to print and the trial's start."""
-    import sqlite3
-
-    from svc.db import migrate as migrations
-    from svc.db.connect import close_database, database, open_database
-    from svc.db.lock import hold
-    from svc.domain.licence.trial import resolve
-    from svc.errors import DatabaseRefused
-    from svc.host.ids import now
-    from svc.host.owner import Owner, admin_command
-    from svc.host.secret import ensure_secret
-    from svc.host.sharing import share
-
     open_database(path, create=True)
     connection = database.connection()
     _require_sound(connection, path)
@@ -226,13 +206,6 @@ def _require_sound(connection: sqlite3.Connection, path: str) -> None:
 
     What the service has found is looked for as thoroughly as it looks; a whole check ends its condition.
     """
-    import sqlite3
-
-    from svc.db import check, condition, faults
-    from svc.db import migrate as migrations
-    from svc.errors import DatabaseRefused, StorageFailed
-    from svc.host.owner import RUN_S
-
     known = condition.find_damage(path) is not None
     try:
         if known:
@@ -252,10 +225,6 @@ def _require_sound(connection: sqlite3.Connection, path: str) -> None:
 
 def _note_secret(path: str, secret_file: str, *, new_secret: bool) -> list[str]:
     """Store the secret's check value; with `new_secret` end what depends on the former one."""
-    from svc.db import secret_check
-    from svc.db.lock import hold
-    from svc.host.secret import read_secret
-
     secret = read_secret(secret_file)
     if not new_secret and secret_check.ensure(secret):
         return []
@@ -274,13 +243,6 @@ def _note_secret(path: str, secret_file: str, *, new_secret: bool) -> list[str]:
 
 def _end_what_is_keyed(secret: bytes) -> tuple[int, int, int]:
     """Remove what only the former secret could verify or decrypt; returns how many of each kind."""
-    from svc.admin.actor import note
-    from svc.db import secret_check
-    from svc.db.connect import database, write
-    from svc.domain import configuration
-    from svc.domain.accounts import passwords
-    from svc.domain.templates import lost_values
-
     configuration.configure_only(secret=secret)
     with write():
         keyed = database.execute_sql(
@@ -296,11 +258,6 @@ def _end_what_is_keyed(secret: bytes) -> tuple[int, int, int]:
 
 def _seed(name: str, uid: int) -> bool:
     """Create this superuser unless it exists or its name is not a valid account name; True if created."""
-    import re
-
-    from svc.domain.accounts import users
-    from svc_helper.wire.limits import USER_NAME
-
     if users.find(name) is not None or not re.fullmatch(USER_NAME, name):
         return False
     users.create(name, uid=uid, superuser=True, provisioning=users.READY)
@@ -309,10 +266,6 @@ def _seed(name: str, uid: int) -> bool:
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:
     """Write the root-owned file when it is missing or has a later time than the database."""
-    from svc.domain.licence.trial import write_file
-    from svc.host.ids import now
-    from svc.host.root_file import checked
-
     start = checked(untrusted_start)
     if os.geteuid() == 0 and start and start <= now() and (in_file is None or start < in_file):
         write_file(settings.state_dir, start)

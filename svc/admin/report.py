@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
+from svc.admin import doctor
+from svc.admin.backup import recovery_sets, snapshots
 from svc.admin.command import settings_of, wrap_db_errors
+from svc.admin.release import status
 from svc.commandline import output
 from svc.commandline.arguments import Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from svc.domain.host_reports import Kind
+from svc.domain import host_reports
+from svc.domain.host_reports import Kind
+from svc.errors import HostRefused
 
 EXAMPLES = """\
 sudo svc admin report
@@ -29,12 +33,6 @@ def report(args: Arguments) -> int:
 
         23 * * * * root /usr/local/bin/svc admin report
     """
-    from svc.admin import doctor
-    from svc.admin.backup import recovery_sets, snapshots
-    from svc.admin.release import status
-    from svc.domain import host_reports
-    from svc.errors import HostRefused
-
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     before = [(kind, _written(settings.state_dir, kind)) for kind in host_reports.KINDS]
     snapshots.report(settings)
@@ -56,10 +54,6 @@ def report(args: Arguments) -> int:
 
 def _written(state_dir: str, kind: Kind) -> int:
     """Which file a report is now; each writing makes another."""
-    import os
-
-    from svc.domain import host_reports
-
     try:
         status = os.stat(host_reports.path_of(state_dir, kind))
     except OSError:

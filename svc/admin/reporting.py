@@ -7,19 +7,15 @@ beside its subject (`report` of backup/snapshots.py, ...). Whatever goes wrong h
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from svc.domain import host_reports
 from svc.domain.host_reports import FILE_MODE, FOLDER_MODE, FORMAT, ITEMS_MAX, TEXT_MAX, Kind
 from svc.host.ids import now
 from svc.host.owner import service_owner
+from svc.settings import Settings
 from svc_helper import atomic_file
 from svc_helper.wire.quick_json import dumps
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.settings import Settings
 
 
 def is_reported(settings: Settings) -> bool:

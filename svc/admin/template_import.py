@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any, BinaryIO
 
 from svc.actions.table import ADMIN_TEMPLATE_IMPORT
+from svc.admin.actor import note
 from svc.admin.command import settings_of, wrap_db_errors
 from svc.admin.database import active_account, as_owner
 from svc.cli.template.columns import note_findings
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
 from svc.commandline.local_files import open_regular
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO
-
-    from svc.domain.accounts.users import Account
-    from svc.settings import Settings
+from svc.db.connect import write
+from svc.domain import configuration, registries
+from svc.domain.accounts import users
+from svc.domain.accounts.users import Account
+from svc.domain.files import spool
+from svc.domain.templates import bundles, import_export
+from svc.domain.templates.bundle_manifests import require_within
+from svc.errors import BuildRequired, FileRefused, RootNotAllowed, UsageError
+from svc.limits import BUNDLE_MAX
+from svc.settings import Settings
+from svc.tls import host_names
+from svc.web.schemas.loading import load
+from svc.web.schemas.templates import TemplateCreate
 
 PART = 256 * 1024
 EXAMPLES = """\
@@ -39,16 +47,6 @@ def template_import(args: Arguments) -> int:
     needs a build, and root builds no images. A superuser imports it in the
     browser, at /admin/templates.
     """
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain import configuration, registries
-    from svc.domain.files import spool
-    from svc.domain.templates import bundles, import_export
-    from svc.errors import UsageError
-    from svc.tls import host_names  # noqa: F401  before as_owner: the owner may lack access to these files
-    from svc.web.schemas.loading import load
-    from svc.web.schemas.templates import TemplateCreate
-
     if args.is_global == (args.owner is not None):
         raise UsageError(
             "exactly one of --owner and --global is required", hint="svc admin template import --help"
@@ -96,9 +94,6 @@ def opened(path: str) -> BinaryIO:
 
 def copy(source: BinaryIO, target: BinaryIO) -> None:
     """Copy the bundle to where nobody changes it any more; raises TooLarge, FileRefused."""
-    from svc.domain.templates.bundle_manifests import require_within
-    from svc.errors import FileRefused
-    from svc.limits import BUNDLE_MAX
 
     def part() -> bytes:
         try:
@@ -115,9 +110,6 @@ def copy(source: BinaryIO, target: BinaryIO) -> None:
 
 def owner_of(reference: str) -> Account:
     """The future owner, by name or user id; raises NotFound, RootNotAllowed, Conflict."""
-    from svc.domain.accounts import users
-    from svc.errors import RootNotAllowed
-
     found = users.find_owner(reference)
     user = active_account(found.name if found else reference)
     if user.uid == 0:
@@ -127,9 +119,6 @@ def owner_of(reference: str) -> Account:
 
 def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
     """Raise BuildRequired for a bundle with a Dockerfile."""
-    from svc.errors import BuildRequired
-    from svc.tls import host_names
-
     if has_dockerfile:
         address = f"https://{host_names.of_service(settings.public_hosts)[0]}:{settings.port}/admin/templates"
         raise BuildRequired(

@@ -9,13 +9,13 @@ from functools import partial
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.commandline import output
 from svc.commandline.arguments import Arguments, Command
+from svc.db.location import database_path
 from svc.errors import HostRefused
+from svc.host.owner import owner_of, run_as, service_owner, tls_owner
 from svc.service_commands import start_command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from svc.settings import Settings
-    from svc.tls.certificates import Certificate, CertificateInfo
+from svc.settings import Settings
+from svc.tls import certificates, serving
+from svc.tls.certificates import Certificate, CertificateInfo
 
 EXAMPLES = """\
 sudo svc admin tls-fingerprint
@@ -30,8 +30,6 @@ def tls_fingerprint(args: Arguments) -> int:
     standard output. On a terminal also the names that the certificate is for,
     when it expires and where its file is. Works whether or not the server runs.
     """
-    from svc.tls import serving
-
     settings = settings_of(args, ("SVC_DB", "SVC_TLS_CERT", "SVC_TLS_KEY"))
     certificate = serving.certificate_paths(settings)
     info = read_certificate(settings)
@@ -49,11 +47,6 @@ def tls_fingerprint(args: Arguments) -> int:
 
 def read_certificate(settings: Settings) -> CertificateInfo:
     """Inspect the certificate as the account that serves with it: by root; else as the caller."""
-    from svc.db.location import database_path
-    from svc.host.owner import owner_of, run_as, service_owner, tls_owner
-    from svc.tls import certificates, serving
-    from svc.tls.certificates import CertificateInfo
-
     database = database_path(settings)
     require_owner(database)
     reader = owner_of(database)
@@ -68,14 +61,12 @@ def read_certificate(settings: Settings) -> CertificateInfo:
 
 def print_details(certificate: Certificate, info: CertificateInfo, configured: bool) -> None:
     """Print the names, expiry and file to standard error: standard output has the fingerprint alone."""
-    from svc.tls.serving import utc_date
-
     trusted = (
         "for --cacert" if info.self_signed else "of the administrator" if configured else "signed elsewhere"
     )
     lines = [
         f"names: {', '.join(info.names) or 'none'}",
-        f"ends:  {utc_date(info.expires_at)}",
+        f"ends:  {serving.utc_date(info.expires_at)}",
         f"file:  {certificate.chain} ({trusted})",
     ]
     if info.problem:

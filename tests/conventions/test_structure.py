@@ -92,6 +92,20 @@ def test_a_broad_except_gives_its_reason() -> None:
     assert not silent
 
 
+def test_commands_of_administrators_import_at_their_top() -> None:
+    """Each is loaded as one, when it is named (`Deferred`): late imports in it would hide what it needs."""
+    late = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules()
+        if path.is_relative_to(ROOT / "svc/admin")
+        for function in ast.walk(tree(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert not late
+
+
 def test_an_ignored_lint_gives_its_reason() -> None:
     silent = []
     for path in modules():

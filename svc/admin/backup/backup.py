@@ -7,17 +7,20 @@ that root has made where nobody else can write (docs/backup.md).
 from __future__ import annotations
 
 import os
+import re
+from typing import Any
 
+from svc.admin.backup import snapshots
+from svc.admin.backup.host_files import ASK
+from svc.admin.backup.snapshot import Source, require_free, source_of, write, write_raw
+from svc.admin.backup.target import alone, opened
+from svc.admin.backup.verify import verify
 from svc.admin.command import exit_on_signals, named_file, print_json, settings_of, wrap_db_errors
 from svc.commandline import output
 from svc.commandline.arguments import FORCE, Argument, Arguments, Command, path, whole
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.admin.backup.snapshot import Source
-    from svc.settings import Settings
+from svc.errors import FileRefused, UsageError
+from svc.host.restoring import require_none
+from svc.settings import Settings
 
 NEEDED = ("SVC_DB", "SVC_STATE_DIR")
 FOR_SECRETS = ("SVC_JWT_SECRET_FILE", "SVC_TLS_CERT")
@@ -59,14 +62,8 @@ def backup(args: Arguments) -> int:
     require_one_form(args)
     exit_on_signals()
     if args.verify:
-        from svc.admin.backup.verify import verify
-
         return verify(args, settings_of(args, ()))
     settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
-    from svc.admin.backup import snapshots
-    from svc.admin.backup.snapshot import source_of
-    from svc.host.restoring import require_none
-
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
     record = into_directory(args, settings, source) if args.retention else into_file(args, source)
@@ -82,8 +79,6 @@ def backup(args: Arguments) -> int:
 
 def require_one_form(args: Arguments) -> None:
     """Raise UsageError unless the options are those of one of the forms."""
-    from svc.errors import UsageError
-
     forms = [name for name in ("out", "retention", "verify") if getattr(args, name) is not None]
     hint = "svc admin backup --help"
     if len(forms) != 1:
@@ -98,11 +93,6 @@ def require_one_form(args: Arguments) -> None:
 
 def into_directory(args: Arguments, settings: Settings, source: Source) -> dict[str, Any]:
     """A snapshot with a name of its own; then only the newest ones are kept."""
-    from svc.admin.backup import snapshots
-    from svc.admin.backup.snapshot import write
-    from svc.admin.backup.target import alone, opened
-    from svc.errors import FileRefused
-
     directory = os.path.abspath(args.dir or settings.backup_dir)
     is_default = not args.dir and settings.resolved["SVC_BACKUP_DIR"].source == "default"
     instead = f"sudo svc admin backup --dir /var/backups/svc --retention {args.retention}"
@@ -124,12 +114,6 @@ def into_directory(args: Arguments, settings: Settings, source: Source) -> dict[
 
 def into_file(args: Arguments, source: Source) -> dict[str, Any]:
     """A snapshot in the file that was named."""
-    import re
-
-    from svc.admin.backup import snapshots
-    from svc.admin.backup.snapshot import require_free, write, write_raw
-    from svc.admin.backup.target import alone, opened
-
     directory, name = os.path.split(os.path.abspath(args.out))
     command = f"sudo svc admin backup {'--raw ' if args.raw else ''}--out "
     instead, again = (command + output.shell_quote(path) for path in (f"/root/{name}", args.out))
@@ -159,8 +143,6 @@ def sentence(record: dict[str, Any]) -> str:
 
 def secrets_left_out(record: dict[str, Any]) -> str:
     """The secrets that exist and are not in the archive, for people."""
-    from svc.admin.backup.host_files import ASK
-
     left_out = record.get("host_files", {}).get("left_out", {})
     return " and ".join(sorted(name for name, why in left_out.items() if why == ASK))
 

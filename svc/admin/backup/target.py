@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from svc.admin.repair import UnsafeError, require_own, resolved
+from svc.commandline import output
 from svc.errors import FileRefused, OperationInProgress, StorageFull, SvcError
 
 DRAFT = re.compile(r"\.(?P<final>.+)\.[0-9a-f]{8}\.partial")
@@ -261,6 +262,4 @@ def alone(path: str, what: str = "backup") -> Iterator[None]:
 
 def size(count: int) -> str:
     """A number of bytes for people: 1.4 GiB."""
-    from svc.commandline import output
-
     return output.size(count, True)

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 from svc.admin.command import for_database
 from svc.admin.database import require_not_lost
 from svc.admin.findings import Finding, Host, fail, ok, warn
-from svc.db import check
+from svc.db import check, condition, reserve
+from svc.db.connect import close_database, open_database
+from svc.db.connect import database as db
 from svc.db.faults import RESTORE
-from svc.errors import DatabaseDamaged, SvcError
+from svc.domain.accounts import removal, users
+from svc.errors import DatabaseDamaged, DatabaseRefused, SvcError
 from svc.host import restoring
 from svc.host.ids import after, now
 from svc.host.owner import RUN_S, run_as
@@ -71,10 +74,8 @@ def _growth(host: Host, rows: int, most: int, untrusted_name: str, since: str) -
 
 def _grown() -> tuple[int, int, str, str]:
     """The rows of the audit since yesterday, those of who has most of them, that name, and yesterday."""
-    from svc.db.connect import database
-
     since = after(now(), -24 * 3600)[:10]
-    rows = database.execute_sql(
+    rows = db.execute_sql(
         "SELECT user_name, count(*) FROM audit"
         " WHERE id >= (SELECT min(first_id) FROM audit_days WHERE day >= ?) GROUP BY 1 ORDER BY 2 DESC",
         (since,),
@@ -84,22 +85,18 @@ def _grown() -> tuple[int, int, str, str]:
 
 
 def _inspect_database(path: str) -> dict[str, Any]:
-    from svc.db.connect import close_database, database, open_database
-    from svc.domain.accounts import removal, users
-    from svc.errors import DatabaseRefused
-
     open_database(path)
     try:
-        if lost := check.loss(database.connection(), path):
+        if lost := check.loss(db.connection(), path):
             return {"lost": lost}
-        fault = check.fault_of(database.connection(), path, RUN_S, indexes=True)
+        fault = check.fault_of(db.connection(), path, RUN_S, indexes=True)
     except sqlite3.DatabaseError as error:
         fault = str(error)
     if fault:
         raise DatabaseRefused(f"{path} is damaged: {fault}", hint=RESTORE)
     accounts = users.every()
     found = {
-        "schema": database.execute_sql("PRAGMA user_version").fetchone()[0],
+        "schema": db.execute_sql("PRAGMA user_version").fetchone()[0],
         "unfinished": [
             (user.name, users.status_name(user), user.provisioning_note, removal.is_begun(user))
             for user in accounts
@@ -143,8 +140,6 @@ def _checked(untrusted: Any) -> Disk:
 
 def _inspect_disk(path: str) -> dict[str, Any]:
     """As the database's owner, whose files these are."""
-    from svc.db import condition, reserve
-
     found, room = condition.find(path), 0
     try:
         reserve.probe(path)

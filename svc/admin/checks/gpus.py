@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
+from svc.domain.gpus import cdi, hardware
+from svc.domain.gpus.gpus import NONE, NoAnswerError, NotSeenError
 
 KERNEL_LOG = "sudo dmesg --level err,warn"  # nvidia-smi would hang as well
 MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
@@ -13,9 +15,6 @@ MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
 
 def gpus(host: Host) -> Iterator[Finding]:
     """The GPUs that SVC_GPU_PROVIDER reports, and their CDI names."""
-    from svc.domain.gpus import cdi, hardware
-    from svc.domain.gpus.gpus import NONE, NoAnswerError, NotSeenError
-
     provider = host.settings.gpu_provider
     if provider == NONE:
         yield ok("gpus", "SVC_GPU_PROVIDER is none: workspaces get no GPUs")

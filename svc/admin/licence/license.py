@@ -7,19 +7,40 @@ that root writes is the one that was checked, byte for byte.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
+
+# Read here, which svc.domain.licence.documents does late: the database's owner may lack access to its files.
+import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  see above
 
 from svc.actions.table import ADMIN_LICENSE_INSTALL
+from svc.admin.actor import note
 from svc.admin.command import print_json, require_owner, settings_of, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from svc.settings import Settings
+from svc.commandline.local_files import open_regular
+from svc.db import facts
+from svc.db.location import database_path
+from svc.domain import configuration
+from svc.domain.licence import documents, entitlement, fingerprint, reports
+from svc.domain.licence.documents import FILE_MAX, Licence
+from svc.errors import (
+    DatabaseDamaged,
+    DatabaseRefused,
+    FileRefused,
+    HostRefused,
+    LicenseInvalid,
+    Maintenance,
+    StorageFailed,
+    StorageFull,
+    SvcError,
+)
+from svc.host import clock
+from svc.host.owner import owner_of, run_as
+from svc.host.root_file import checked as checked_time
+from svc.settings import Settings
+from svc_helper import atomic_file
 
 FIELDS = (
     ("KIND", "kind", output.plain),
@@ -57,8 +78,6 @@ def license_show(args: Arguments) -> int:
     should be done, on standard error. Works without a database, by root's files alone.
     Exit code 0 also when the licence has lapsed; see the state: active, ending (within 14 days), lapsed.
     """
-    from svc.domain.licence import entitlement, reports
-
     settings = configured(args)
 
     def resolve() -> dict[str, Any]:
@@ -85,9 +104,6 @@ def license_request(args: Arguments) -> int:
     The vendor signs a licence for it. It is a fingerprint of this host, from which nothing of the
     host can be computed: docs/licence.md says what goes in, and what changes it.
     """
-    from svc.db.location import database_path
-    from svc.domain.licence import fingerprint
-
     require_owner(database_path(settings_of(args)))  # another account's code would be another one
     code = fingerprint.request_code()
     if args.json:
@@ -127,12 +143,6 @@ def license_install(args: Arguments) -> int:
     The running service goes by it at once, without a restart. The file that was there is replaced;
     one that is damaged, for another host or not valid now changes nothing.
     """
-    from svc.admin.actor import note
-    from svc.db import facts
-    from svc.errors import HostRefused
-    from svc.host import clock
-    from svc_helper import atomic_file
-
     settings = configured(args)
     content = read(args.file)
     licence = check(settings, content)
@@ -168,10 +178,6 @@ def license_install(args: Arguments) -> int:
 
 def check(settings: Settings, content: bytes) -> dict[str, Any]:
     """The licence in these bytes, by a process of the database's owner; raises LicenseInvalid."""
-    from svc.db import facts
-    from svc.domain import configuration
-    from svc.domain.licence import documents, entitlement
-    from svc.host import clock
 
     def opened(in_database: clock.Record) -> dict[str, Any]:
         licence = entitlement.for_this_host(documents.read(content, configuration.current.license_keys))
@@ -187,10 +193,6 @@ def check(settings: Settings, content: bytes) -> dict[str, Any]:
 
 def read(path: str) -> bytes:
     """The content of a licence file, `-` for standard input; raises FileRefused, LicenseInvalid."""
-    from svc.commandline.local_files import open_regular
-    from svc.domain.licence.documents import FILE_MAX
-    from svc.errors import FileRefused, LicenseInvalid
-
     with open(os.dup(0), "rb") if path == "-" else open_regular(path, os.O_NOCTTY)[0] as file:
         try:
             content = file.read(FILE_MAX + 1) or b""
@@ -207,12 +209,6 @@ def read(path: str) -> bytes:
 
 def configured(args: Arguments) -> Settings:
     """The settings, also in force for the domain's rules; with this host's request code."""
-    import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  before the owner's process: it may lack access to these files
-
-    from svc.domain import configuration
-    from svc.domain.licence import fingerprint
-    from svc.errors import HostRefused
-
     settings = settings_of(args)
     configuration.configure_only(**configuration.for_licence(settings))
     try:
@@ -224,10 +220,6 @@ def configured(args: Arguments) -> Settings:
 
 def with_or_without_database(settings: Settings, work: Callable[[], Any], without: Callable[[], Any]) -> Any:
     """The result of `work` on the database, else of `without` when it cannot be used; both untrusted."""
-    from svc.db.location import database_path
-    from svc.errors import DatabaseDamaged, DatabaseRefused, Maintenance, StorageFailed, StorageFull
-    from svc.host.owner import owner_of, run_as
-
     path = database_path(settings)
     require_owner(path)
     try:
@@ -239,10 +231,6 @@ def with_or_without_database(settings: Settings, work: Callable[[], Any], withou
 
 def checked(untrusted: Any) -> dict[str, Any]:
     """A licence that the owner's process returned; raises SvcError for another shape."""
-    from svc.domain.licence.documents import Licence
-    from svc.errors import SvcError
-    from svc.host.root_file import checked as checked_time
-
     if isinstance(untrusted, dict) and set(untrusted) == set(Licence._fields):
         texts = [untrusted[name] for name in ("id", "holder", "host")]
         times = [untrusted[name] for name in ("issued", "not_before", "not_after")]

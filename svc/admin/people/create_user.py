@@ -10,16 +10,27 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import Any
 
+from svc.admin.actor import REQUEST_ID
+from svc.admin.checks import accounts
 from svc.admin.command import FOR_HELPER, for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.doctor import host_of, run
+from svc.admin.findings import Enrolled, read_enrolled
+from svc.admin.own_helper import own_helper
+from svc.admin.people import account_rows
+from svc.admin.people.account_rows import linux_uid
+from svc.admin.people.password_input import read_password
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.settings import Settings
+from svc.db.location import database_path
+from svc.domain.accounts import passwords, users
+from svc.errors import HostRefused, NameTaken, SvcError
+from svc.host.owner import owner_of, run_as
+from svc.settings import Settings
+from svc_helper.provision import linux_account
+from svc_helper.provision.verbs import Refusal
+from svc_helper.root import pam
 
 EXAMPLES = """\
 sudo svc admin create-user demo
@@ -38,12 +49,6 @@ def create_user(args: Arguments) -> int:
     _ and -. One that is there already may have a name such as
     first.last@example.org, and any uid from UID_MIN on.
     """
-    from svc.admin.people import account_rows
-    from svc.db.location import database_path
-    from svc.domain.accounts import users
-    from svc.errors import HostRefused
-    from svc.host.owner import owner_of, run_as
-
     name = users.check_name(args.name)
     display_name = users.check_display_name(args.display_name or "")
     settings = settings_of(args, (*FOR_HELPER, "SVC_JWT_SECRET_FILE"))
@@ -59,10 +64,6 @@ def create_user(args: Arguments) -> int:
 
 def require_eligible(name: str, settings: Settings) -> None:
     """Raise HostRefused for whom the helper would refuse whatever the password: before that is asked for."""
-    from svc.errors import HostRefused
-    from svc_helper.provision import linux_account
-    from svc_helper.provision.verbs import Refusal
-
     if name == "root":
         raise HostRefused(
             "create-user does not create the account root", hint=for_database("migrate", settings)
@@ -83,12 +84,6 @@ def create(
     settings: Settings, path: str, name: str, display_name: str, superuser: bool, found: dict[str, Any]
 ) -> int:
     """Create or complete the account; reads the password before any change."""
-    from svc.admin.people import account_rows
-    from svc.admin.people.password_input import read_password
-    from svc.domain.accounts import passwords
-    from svc.errors import HostRefused, SvcError
-    from svc.host.owner import owner_of, run_as
-
     owner = owner_of(path)
     display_name = display_name or str(found["display_name"])
     password = passwords.check(read_password(name), user=name, display_name=display_name, superuser=superuser)
@@ -112,10 +107,6 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
     The helper's mark of an administrator is kept when the enrolment has it and set
     by --superuser; the database alone, which is not root's, never sets it.
     """
-    from svc.admin.findings import Enrolled, read_enrolled
-    from svc.admin.people.account_rows import linux_uid
-    from svc.errors import NameTaken
-
     if superuser and not found["superuser"]:
         raise NameTaken(
             f"the account {name} exists and is no superuser",
@@ -149,10 +140,6 @@ def show_ready(settings: Settings, name: str, sentence: str) -> int:
     Podman itself is not started, whose pause process would stay: the doctor's check knows the causes. A
     stranger's file in place of its locks is none, since the service mends that at the first use.
     """
-    from svc.admin.checks import accounts
-    from svc.admin.doctor import host_of, run
-    from svc_helper.root import pam
-
     if pam.expired(name):
         print(f"{sentence}, but its Linux account is expired: the service refuses it")
         output.remark(f"hint: sudo chage --expiredate -1 {output.shell_quote(name)}")
@@ -179,10 +166,6 @@ def note_retired(names: Any, successor: str) -> None:
 
 def provision(settings: Settings, name: str, administrator: bool) -> int:
     """Create or repair the Linux account through a helper of our own; returns its uid."""
-    from svc.admin.actor import REQUEST_ID
-    from svc.admin.own_helper import own_helper
-    from svc.errors import HostRefused, SvcError
-
     try:
         with own_helper(settings) as helper:
             reply = helper.call("account.ensure", name, {"administrator": administrator}, rid=REQUEST_ID)

@@ -8,20 +8,28 @@ last: wherever this stops, the row says so, and running the command again comple
 from __future__ import annotations
 
 import os
+import time
+from typing import Any
 
 from svc.actions.table import ADMIN_DELETE_USER
+from svc.admin.actor import REQUEST_ID, note
+from svc.admin.checks.service import server_of
 from svc.admin.command import FOR_HELPER, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
+from svc.admin.own_helper import own_helper
+from svc.admin.people import linux_state
 from svc.admin.people.edit_user import LAST, last_administrator
+from svc.admin.people.linux_state import Linux
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.admin.people.linux_state import Linux
-    from svc.settings import Settings
+from svc.db.connect import write
+from svc.domain import configuration
+from svc.domain.accounts import removal, user_edits, users
+from svc.domain.templates import contexts
+from svc.errors import Conflict, HostRefused, SvcError
+from svc.host.secret import read_secret
+from svc.settings import Settings
+from svc_helper.wire.limits import IMAGES_AT_ONCE
 
 WORKER_S = 15.0  # for a running server to end what it does for the account
 POLL_S = 0.2
@@ -42,9 +50,6 @@ def delete_user(args: Arguments) -> int:
     and images stay in the Linux account, when Podman cannot remove them. Running
     the command again completes a deletion that was interrupted.
     """
-    from svc.admin.people import linux_state
-    from svc.errors import Conflict, HostRefused
-
     if os.geteuid() != 0:
         raise HostRefused("deleting accounts requires root", hint=sudo_command())
     settings = settings_of(args, (*FOR_HELPER, "SVC_JWT_SECRET_FILE"))
@@ -78,8 +83,6 @@ class Found:
 
 def inspect(name: str) -> dict[str, Any]:
     """By the database's owner: the account and what belongs to it."""
-    from svc.domain.accounts import removal, user_edits, users
-
     user = users.get(name)
     former, uid = users.former_linux_account(user) or (name, user.uid)
     return {
@@ -120,14 +123,6 @@ def plan(args: Arguments, found: Found, linux: Linux) -> list[str]:
 
 def perform(settings: Settings, args: Arguments, found: Found, linux: Linux) -> None:
     """Delete the account; each step may be repeated."""
-    from svc.admin.actor import REQUEST_ID
-    from svc.admin.checks.service import server_of
-    from svc.admin.own_helper import own_helper
-    from svc.domain import configuration
-    from svc.errors import SvcError
-    from svc.host.secret import read_secret
-    from svc_helper.wire.limits import IMAGES_AT_ONCE
-
     is_served = server_of(settings.socket) is not None
 
     def begin() -> None:
@@ -158,10 +153,6 @@ def perform(settings: Settings, args: Arguments, found: Found, linux: Linux) -> 
 
 def close(name: str) -> None:
     """By the database's owner: nobody can use the account from now on."""
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.accounts import removal, users
-
     with write():
         user = users.get(name)
         ended = removal.begin(user)
@@ -173,13 +164,6 @@ def remove(name: str, wait_s: float) -> None:
 
     A running server has `wait_s` to end what it does for the account: its last report may be a row.
     """
-    import time
-
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.accounts import removal, users
-    from svc.domain.templates import contexts
-
     user = users.get(name)
     deadline = time.monotonic() + wait_s
     while removal.operations_running(user.id) and time.monotonic() < deadline:

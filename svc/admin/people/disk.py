@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from time import monotonic, sleep
+from typing import Any
+
 from svc.actions.table import DISK_MEASURE
+from svc.admin.actor import note
 from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
+from svc.client import transport
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
+from svc.db.connect import write
+from svc.domain.accounts import disk_usage
+from svc.domain.pages import Page
 from svc.errors import HostRefused, NotFound, Unreachable
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.settings import Settings
+from svc.settings import Settings
+from svc_helper.wire.quick_json import dumps as as_json
 
 COLUMNS = (
     ("NAME", "name", output.plain),
@@ -88,16 +92,11 @@ def of_some(found: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, Any
 
 def read() -> dict[str, Any]:
     """All users with their figures, in a process of the database's owner."""
-    from svc.domain.accounts import disk_usage
-    from svc.domain.pages import Page
-
     return disk_usage.page_of(Page(limit=ALL))
 
 
 def dumps(found: dict[str, Any]) -> bytes:
     """The reply of the API, as one line."""
-    from svc_helper.wire.quick_json import dumps as as_json
-
     keys = ("items", "total", "sums", "waiting", "oldest_measured_at")
     return as_json({key: found[key] for key in keys}).encode() + b"\n"
 
@@ -112,15 +111,8 @@ def explain(item: dict[str, Any]) -> None:
 
 def measure(settings: Settings, names: list[str]) -> None:
     """Have users measured, and wait for the service; raises Unreachable when it does not run."""
-    from time import monotonic, sleep
-
-    from svc.admin.actor import note
-    from svc.client import transport
 
     def request() -> None:
-        from svc.db.connect import write
-        from svc.domain.accounts import disk_usage
-
         with write():
             count = disk_usage.request_all(names)
             note(DISK_MEASURE, ", ".join(names)[:200], "begun", users=count)
@@ -146,8 +138,6 @@ def measure(settings: Settings, names: list[str]) -> None:
 
 def count_waiting() -> int:
     """How many users are still to be measured, in a process of the database's owner."""
-    from svc.domain.accounts import disk_usage
-
     return len(disk_usage.waiting())
 
 

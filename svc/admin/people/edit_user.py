@@ -7,18 +7,22 @@ after an interruption the row never grants what the helper does not, and the sam
 
 from __future__ import annotations
 
+from typing import Any
+
 from svc.actions.table import ADMIN_EDIT_USER
+from svc.admin.actor import REQUEST_ID, note
 from svc.admin.command import FOR_HELPER, for_database, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import active_account, as_owner
+from svc.admin.own_helper import own_helper
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.domain.accounts.users import Account
-    from svc.settings import Settings
+from svc.db.connect import write
+from svc.domain.accounts import removal, user_edits, users
+from svc.domain.accounts.users import Account
+from svc.domain.quotas import policies
+from svc.domain.quotas.quotas import DEFAULT
+from svc.errors import Conflict, NotFound, SvcError, UsageError
+from svc.settings import Settings
 
 LAST = Argument("--last-administrator", "also the last one besides root", kind="flag")
 PAIRS = (("enable", "disable"), ("superuser", "no_superuser"))
@@ -40,11 +44,6 @@ def edit_user(args: Arguments) -> int:
     --last-administrator.
     Running the command again completes a change that was interrupted.
     """
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.accounts import removal, user_edits, users
-    from svc.domain.quotas import policies
-
     changes = requested(args)
     superuser = changes.get("superuser")
     settings = settings_of(args, ("SVC_DB",) if superuser is None else FOR_HELPER)
@@ -82,10 +81,6 @@ def edit_user(args: Arguments) -> int:
 
 def requested(args: Arguments) -> dict[str, Any]:
     """The changes, as columns of the row; raises UsageError for none and for opposite ones."""
-    from svc.domain.accounts import users
-    from svc.domain.quotas.quotas import DEFAULT
-    from svc.errors import UsageError
-
     help_command = "svc admin edit-user --help"
     options = vars(args)
     for pair in PAIRS:
@@ -108,8 +103,6 @@ def requested(args: Arguments) -> dict[str, Any]:
 
 def facts(user: Account) -> dict[str, bool]:
     """What decides whether an account may be changed; by the database's owner."""
-    from svc.domain.accounts import user_edits, users
-
     return {
         "is_root": user.uid == 0,
         "is_ready": user.provisioning == users.READY,
@@ -121,8 +114,6 @@ def refusal(
     settings: Settings, args: Arguments, changes: dict[str, Any], untrusted: dict[str, bool]
 ) -> Exception | None:
     """Why these changes are refused, if they are; the hints are root's own, not the database's."""
-    from svc.errors import Conflict, NotFound
-
     lowers = changes.get("disabled") or changes.get("superuser") is False
     if untrusted.get("is_root") and ("superuser" in changes or "disabled" in changes):
         return Conflict("the root account is always an administrator and cannot be disabled")
@@ -138,8 +129,6 @@ def refusal(
 
 def last_administrator(name: str) -> Exception:
     """The error for the last administrator besides root."""
-    from svc.errors import Conflict
-
     return Conflict(
         f"{name} is the last administrator besides root", hint=sudo_command("--last-administrator")
     )
@@ -170,10 +159,6 @@ def show(settings: Settings, name: str, changes: dict[str, Any], untrusted: dict
 
 def mark(settings: Settings, name: str, *, administrator: bool) -> None:
     """Change root's list, through a helper of our own."""
-    from svc.admin.actor import REQUEST_ID
-    from svc.admin.own_helper import own_helper
-    from svc.errors import SvcError
-
     try:
         with own_helper(settings) as helper:
             helper.call("account.mark", name, {"administrator": administrator}, rid=REQUEST_ID)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+from typing import Any
+
 from svc.admin.command import for_database, settings_of, wrap_db_errors
 from svc.admin.database import as_owner
+from svc.admin.findings import Host, read_enrolled
+from svc.admin.people import provisioning_status
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from svc.domain.accounts import users
+from svc.host.owner import Owner
 
 COLUMNS = (
     ("NAME", "name", output.plain),
@@ -39,11 +42,6 @@ def list_users(args: Arguments) -> int:
     Columns: name, uid, superuser, status, password, person; in a pipe also
     note, missing steps, next command.
     """
-    from svc.admin.findings import Host, read_enrolled
-    from svc.admin.people import provisioning_status
-    from svc.domain.accounts import users
-    from svc.host.owner import Owner
-
     settings = settings_of(args)
     host = Host(settings, "", Owner(0, 0), knows_enrolled=settings.is_valid("SVC_STATE_DIR"))
     host.enrolled = list(read_enrolled(settings.state_dir)) if host.knows_enrolled else []
@@ -62,8 +60,6 @@ def list_users(args: Arguments) -> int:
 
 def shortened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records with display names cut to fit the terminal, so that no state is cut."""
-    import sys
-
     room = output.terminal_columns(sys.stdout)
     for heading, key, show in COLUMNS[:-1]:
         room -= max(map(len, (heading, *(show(record[key], True) for record in records)))) + len(output.GAP)

@@ -6,14 +6,20 @@ import os
 from functools import partial
 
 from svc.actions.table import ADMIN_MOVE_STORE
+from svc.admin.actor import REQUEST_ID, note
+from svc.admin.checks.service import server_of
 from svc.admin.command import FOR_HELPER, require_owner, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
+from svc.admin.own_helper import own_helper
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from svc.settings import Settings
+from svc.db.connect import database
+from svc.db.location import database_path
+from svc.db.lock import hold
+from svc.domain.accounts import users
+from svc.errors import Conflict, HostRefused
+from svc.service_commands import start_command, stop_command
+from svc.settings import Settings
 
 EXAMPLES = """\
 sudo svc admin move-store ada"""
@@ -29,12 +35,6 @@ def move_store(args: Arguments) -> int:
     and stays in use when the copy fails. Running the command again continues a copy
     that was interrupted; for a store that was moved already it does nothing.
     """
-    from svc.admin.checks.service import server_of
-    from svc.db.location import database_path
-    from svc.db.lock import hold
-    from svc.errors import Conflict, HostRefused
-    from svc.service_commands import stop_command
-
     if os.geteuid() != 0:
         raise HostRefused("moving stores requires root", hint=sudo_command())
     settings = settings_of(args, FOR_HELPER)
@@ -56,11 +56,6 @@ def move_store(args: Arguments) -> int:
 
 def _move(settings: Settings, name: str) -> None:
     """Copy the store of one account; the caller has the database's lock."""
-    from svc.admin.actor import REQUEST_ID
-    from svc.admin.own_helper import own_helper
-    from svc.errors import Conflict
-    from svc.service_commands import start_command
-
     uid = as_owner(settings, partial(uid_of, name))
     running = [str(row) for row in as_owner(settings, partial(running_of, name))]
     if running:
@@ -77,9 +72,6 @@ def _move(settings: Settings, name: str) -> None:
 
 def running_of(name: str) -> list[str]:
     """By the database's owner: the names of the account's workspaces that are not stopped."""
-    from svc.db.connect import database
-    from svc.domain.accounts import users
-
     rows = database.execute_sql(
         "SELECT name FROM workspaces WHERE owner_id = ? AND status IN ('starting', 'running', 'stopping')",
         (users.get(name).id,),
@@ -89,15 +81,11 @@ def running_of(name: str) -> list[str]:
 
 def uid_of(name: str) -> int:
     """By the database's owner: the uid of the account."""
-    from svc.domain.accounts import users
-
     return int(users.get(name).uid)
 
 
 def note_moved(name: str) -> None:
     """By the database's owner: write the audit row."""
-    from svc.admin.actor import note
-
     note(ADMIN_MOVE_STORE, name, "ok")
 
 

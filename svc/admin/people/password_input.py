@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from getpass import getpass
 
 from svc.admin.command import sudo_command
 from svc.errors import Aborted, ValidationFailed
@@ -26,8 +27,6 @@ def read_password(name: str) -> str:
 
 def read_login(registry: str, username: str) -> str:
     """The password of a registry's account, typed once on a terminal, or from standard input."""
-    from getpass import getpass
-
     if sys.stdin is None:
         raise _missing()
     try:
@@ -42,8 +41,6 @@ def read_login(registry: str, username: str) -> str:
 
 
 def _typed(name: str) -> str:
-    from getpass import getpass
-
     try:
         password = getpass(f"New service password of {name}: ")
         if password and getpass("Repeat it: ") != password:

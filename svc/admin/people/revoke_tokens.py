@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from svc.actions.table import ADMIN_REVOKE_TOKENS
+from svc.admin.actor import note
 from svc.admin.command import settings_of, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
+from svc.db.connect import write
+from svc.domain.accounts import tokens, users
 
 EXAMPLES = "sudo svc admin revoke-tokens demo"
 
@@ -18,9 +21,6 @@ def revoke_tokens(args: Arguments) -> int:
     They are refused from now on; the password and open sessions are unchanged.
     A new password (`svc admin set-password`) revokes tokens too.
     """
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.accounts import tokens, users
 
     def revoke() -> int:
         with write():

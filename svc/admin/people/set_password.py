@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from svc.actions.table import ADMIN_SET_PASSWORD
+from svc.admin.actor import note
 from svc.admin.command import for_database, settings_of, wrap_db_errors
 from svc.admin.database import active_account, as_owner
+from svc.admin.people.password_input import read_password
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.domain.accounts.users import Account
+from svc.db.connect import write
+from svc.db.secret_check import read_own
+from svc.domain import configuration
+from svc.domain.accounts import keys, passwords, users
+from svc.domain.accounts.users import Account
+from svc.errors import SvcError
 
 EXAMPLES = """\
 sudo svc admin set-password root
@@ -28,14 +32,6 @@ def set_password(args: Arguments) -> int:
     derived from the user's or the product's name are refused. All sessions and
     tokens of the account end, and a closed login is open again.
     """
-    from svc.admin.actor import note
-    from svc.admin.people.password_input import read_password
-    from svc.db.connect import write
-    from svc.db.secret_check import read_own
-    from svc.domain import configuration
-    from svc.domain.accounts import keys, passwords, users
-    from svc.errors import SvcError
-
     settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE"))
 
     def inspect() -> dict[str, Any]:
@@ -74,10 +70,6 @@ def set_password(args: Arguments) -> int:
 
 def checked(user: Account, password: str) -> str:
     """The normalised password; a refused one is recorded in the audit too."""
-    from svc.admin.actor import note
-    from svc.domain.accounts import passwords
-    from svc.errors import SvcError
-
     try:
         return passwords.check(
             password, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)

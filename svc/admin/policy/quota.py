@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from svc.actions.table import ADMIN_QUOTA_DELETE, ADMIN_QUOTA_SET
+from svc.admin.actor import note
 from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
 from svc.admin.database import as_owner
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup, cores, size, whole
+from svc.db.connect import write
+from svc.domain.quotas import policies
+from svc.domain.quotas.quotas import DEFAULT
+from svc.errors import Conflict, UsageError
 from svc_helper.wire.limits import SIZE_MAX
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 UNLIMITED = "unlimited"
 COUNT_MAX = 1_000_000  # as the API's
@@ -53,8 +56,6 @@ def quota_list(args: Arguments) -> int:
     users, workspaces, running, GPUs, CPU (cores), memory, images (bytes); in a
     pipe an unlimited one is empty.
     """
-    from svc.domain.quotas import policies
-
     settings = settings_of(args)
     records = as_owner(settings, policies.every)
     if args.json:
@@ -72,11 +73,6 @@ def quota_set(args: Arguments) -> int:
     unlimited. A change applies from the next start on: what runs is not stopped.
     CPU, memory and GPUs count over all running workspaces of a user.
     """
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.quotas import policies
-    from svc.errors import UsageError
-
     named = {key: value for option, key in LIMITS.items() if (value := vars(args)[option]) is not None}
     if not named:
         raise UsageError("name at least one limit", hint="svc admin quota set --help")
@@ -105,11 +101,6 @@ def quota_delete(args: Arguments) -> int:
     Asks for confirmation on a terminal; elsewhere --yes is required. The policy
     `default` cannot be deleted: --NAME unlimited takes a limit from it.
     """
-    from svc.admin.actor import note
-    from svc.db.connect import write
-    from svc.domain.quotas import policies
-    from svc.domain.quotas.quotas import DEFAULT
-    from svc.errors import Conflict
 
     def remove() -> str:
         with write():

@@ -6,9 +6,14 @@ what is asked for, and the helper checks each value again before it writes the f
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import sys
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from svc.actions.table import (
     ADMIN_REGISTRIES,
@@ -16,6 +21,7 @@ from svc.actions.table import (
     ADMIN_REGISTRIES_LOGOUT,
     Action,
 )
+from svc.admin.actor import REQUEST_ID, note
 from svc.admin.command import (
     FOR_HELPER,
     for_database,
@@ -25,19 +31,20 @@ from svc.admin.command import (
     wrap_db_errors,
 )
 from svc.admin.database import as_owner
+from svc.admin.own_helper import own_helper
+from svc.admin.people.password_input import read_login
 from svc.commandline import output
 from svc.commandline.arguments import Argument, Arguments, Command, CommandGroup
+from svc.db.location import database_path
+from svc.domain import configuration, registries
+from svc.errors import Conflict, HostRefused, NotFound, SvcError, UsageError, ValidationFailed
+from svc.helper.helper import Helper
+from svc.settings import Settings
+from svc.web.schemas.images import Registries
+from svc.web.schemas.loading import load
+from svc_helper.provision.logins import read as read_logins
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from svc.helper.helper import Helper
-    from svc.settings import Settings
-
-    Entries = list[dict[str, Any]]
-
+Entries = list[dict[str, Any]]
 BYTES_MAX = 256 * 1024
 COLUMNS = (
     ("HOST", "host", output.plain),
@@ -65,8 +72,6 @@ def registry_list(args: Arguments) -> int:
     Users see them with `svc image allowlist`. Columns: host, path prefix, insecure,
     login (the account of the host's login; root alone sees it).
     """
-    from svc.domain import configuration, registries
-
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     users = logins(settings)
     path = configuration.registries_path(settings)
@@ -98,8 +103,6 @@ def registry_add(args: Arguments) -> int:
     account that may only pull. A user's own `podman login` goes first, and needs no
     login of the host.
     """
-    from svc.admin.people.password_input import read_login
-
     host, prefix = split(args.registry)
     entry = {"host": host, "path_prefix": prefix, "insecure": args.insecure}
     require_login(args.login, args.no_login)
@@ -127,8 +130,6 @@ def registry_add(args: Arguments) -> int:
 
 def require_login(username: str | None, is_ended: bool) -> None:
     """Raise UsageError for what is no login, HostRefused unless root gives it."""
-    from svc.errors import HostRefused, UsageError
-
     if username is None and not is_ended:
         return
     if username is not None and (is_ended or not username or ":" in username):
@@ -141,9 +142,6 @@ def require_login(username: str | None, is_ended: bool) -> None:
 
 def ask_helper(settings: Settings, action: Action, **arguments: object) -> None:
     """One call of a helper of our own; the audit has that it was made, and for which host."""
-    from svc.admin.actor import REQUEST_ID, note
-    from svc.admin.own_helper import own_helper
-
     verb, host = action.removeprefix("admin."), arguments["host"]
     as_owner(settings, lambda: note(action, str(host), "begun"))
     with own_helper(settings) as helper:
@@ -158,8 +156,6 @@ def registry_remove(args: Arguments) -> int:
     Images that users have stay, and so do workspaces made from them. The host's
     login goes with the last entry of its registry.
     """
-    from svc.errors import NotFound
-
     host, prefix = split(args.registry)
     entry = {"host": host, "path_prefix": prefix}
 
@@ -203,14 +199,6 @@ def change(
 
     The logins of hosts that are not on it any more go too, `forget` also of a host that was not on it before.
     """
-    from svc.admin.actor import REQUEST_ID, note
-    from svc.admin.own_helper import own_helper
-    from svc.db.location import database_path
-    from svc.domain import registries
-    from svc.errors import Conflict
-    from svc.web.schemas.images import Registries
-    from svc.web.schemas.loading import load
-
     present = present_of(settings)
 
     def check() -> dict[str, Any]:
@@ -239,9 +227,6 @@ def change(
 
 def _forget_login(helper: Helper, host: str, settings: Settings) -> None:
     """Remove the login of a host that left the list; the error says what is done."""
-    from svc.admin.actor import REQUEST_ID
-    from svc.errors import SvcError
-
     if os.geteuid() != 0:  # the logins are root's
         return
     try:
@@ -254,8 +239,6 @@ def _forget_login(helper: Helper, host: str, settings: Settings) -> None:
 
 def _may_have_login(settings: Settings, host: str) -> bool:
     """Whether root has a login for the host, or cannot tell."""
-    from svc_helper.provision.logins import read as read_logins
-
     try:
         return os.geteuid() == 0 and host in read_logins(settings.state_dir)
     except OSError:
@@ -266,8 +249,6 @@ def present_of(settings: Settings) -> Callable[[], Entries]:
     """Reads the list in force; Conflict for a file that cannot be read, of which nothing would be kept."""
 
     def present() -> Entries:
-        from svc.domain import configuration, registries
-
         configuration.configure_only(registries_path=configuration.registries_path(settings))
         return registries.readable()
 
@@ -276,10 +257,6 @@ def present_of(settings: Settings) -> Callable[[], Entries]:
 
 def logins(settings: Settings) -> dict[str, str]:
     """The user name of each host's login, from root's own file; none where it cannot be read."""
-    from base64 import b64decode
-
-    from svc_helper.provision.logins import read as read_logins
-
     if os.geteuid() != 0:
         return {}
     try:
@@ -293,8 +270,6 @@ def logins(settings: Settings) -> dict[str, str]:
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
     """One change of the list at a time: each begins with what the last one wrote."""
-    import fcntl
-
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(os.path.join(settings.state_dir, "registries.json.lock"), flags, 0o600)
     try:
@@ -327,8 +302,6 @@ def name(entry: dict[str, Any]) -> str:
 
 def read(path: str) -> bytes:
     """The content of the file; raises ValidationFailed for too much of it."""
-    from svc.errors import ValidationFailed
-
     if path == "-":
         content = sys.stdin.buffer.read(BYTES_MAX + 1) if sys.stdin else b""
     else:
@@ -344,10 +317,6 @@ def read(path: str) -> bytes:
 
 def parsed(content: bytes) -> dict[str, Any]:
     """The JSON object of the file, with its entries; raises ValidationFailed."""
-    import json
-
-    from svc.errors import ValidationFailed
-
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):

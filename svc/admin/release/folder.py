@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from svc.admin.backup.snapshot import SPARED_FOR_SERVICE
+from svc.admin.backup.target import size
 from svc.errors import HostRefused, OperationInProgress, StorageFull
 
 NAME = "update"
@@ -75,9 +77,6 @@ def _remove(entry: os.DirEntry[str]) -> None:
 
 def require_room(path: str, needed: int) -> None:
     """Raise StorageFull unless so many bytes fit, with what the service needs left over."""
-    from svc.admin.backup.snapshot import SPARED_FOR_SERVICE
-    from svc.admin.backup.target import size
-
     status = os.statvfs(path)
     room = status.f_bavail * status.f_frsize
     if room < needed + SPARED_FOR_SERVICE:

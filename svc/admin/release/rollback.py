@@ -6,18 +6,24 @@ Nothing is imported after the package was exchanged (svc.admin.release.switch).
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from svc.admin.command import for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.backup import package, recovery_set, recovery_sets
+from svc.admin.backup.snapshot import Source, check_of, source_of
+from svc.admin.backup.target import alone
+from svc.admin.backup.verify import NOBODY, compared, opened_snapshot, side_of
+from svc.admin.command import exit_on_signals, for_database, settings_of, sudo_command, wrap_db_errors
+from svc.admin.release import switch
+from svc.admin.release.switch import Outcome, Switch
+from svc.admin.restore.restore import plan
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.admin.backup.snapshot import Source
-    from svc.admin.release.switch import Outcome, Switch
-    from svc.settings import Settings
+from svc.db.migrate import latest
+from svc.errors import Conflict, FileRefused, NotFound, UsageError
+from svc.host import switching
+from svc.host.owner import Owner, service_owner
+from svc.host.restoring import require_none
+from svc.settings import Settings
 
 NEEDED = (
     "SVC_DB", "SVC_STATE_DIR", "SVC_RECOVERY_DIR", "SVC_JWT_SECRET_FILE", "SVC_LICENSE_PATH", "SVC_TLS_CERT",
@@ -59,9 +65,6 @@ def rollback_list(args: Arguments) -> int:
     command that can be run instead. On a terminal the reason and the command are
     below the table.
     """
-    from svc.admin.backup import recovery_set, recovery_sets
-    from svc.admin.backup.snapshot import source_of
-
     settings = settings_of(args, NEEDED)
     source = source_of(settings)
     directory = recovery_set.path_of(settings, source.database)
@@ -92,12 +95,6 @@ def rollback_keep(args: Arguments) -> int:
     not the service runs; what it writes afterwards is not in the set, so that it is
     better stopped. Without an installed package the set holds the database alone.
     """
-    from svc.admin.backup import package
-    from svc.admin.backup.snapshot import source_of
-    from svc.admin.backup.target import alone
-    from svc.admin.command import exit_on_signals
-    from svc.host.restoring import require_none
-
     exit_on_signals()
     settings = settings_of(args, NEEDED)
     source = source_of(settings)
@@ -119,9 +116,6 @@ def keep(
     settings: Settings, source: Source, why: dict[str, Any], *, kind: str, program: Any = None
 ) -> dict[str, Any]:
     """Keep the present state as a set, then remove old ones; the caller has the lock of backups."""
-    from svc.admin.backup import recovery_set, recovery_sets
-    from svc.host import switching
-
     with recovery_set.directory(settings, source.database) as top:
         kept = recovery_set.keep(source, top, why, kind=kind, program=program)
         spared = {kept["id"], *recovery_sets.in_use(switching.find(settings.state_dir))}
@@ -145,9 +139,6 @@ def rollback_apply(args: Arguments) -> int:
     `svc admin restore`. After an interruption --finish undoes it, or completes what
     was complete but for the start.
     """
-    from svc.admin.release import switch
-    from svc.errors import UsageError
-
     if bool(args.id) == args.finish:
         raise UsageError("one of ID and --finish is required", hint="svc admin rollback apply --help")
     settings = settings_of(args, switch.NEEDED)
@@ -160,12 +151,6 @@ def rollback_apply(args: Arguments) -> int:
 
 def _verified(settings: Settings, args: Arguments) -> Switch:
     """The set as what is switched to: whole, applicable, and confirmed."""
-    from svc.admin.backup import package, recovery_set, recovery_sets
-    from svc.admin.backup.snapshot import source_of
-    from svc.admin.release.switch import Switch
-    from svc.errors import Conflict, FileRefused, NotFound
-    from svc.host.restoring import require_none
-
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
     directory = recovery_set.path_of(settings, source.database)
@@ -198,12 +183,6 @@ def _verified(settings: Settings, args: Arguments) -> Switch:
 
 def _plan(settings: Settings, source: Source, record: dict[str, Any], known: int) -> list[str]:
     """Check the snapshot as the set's program would; returns what is lost, for people."""
-    from svc.admin.backup.snapshot import check_of
-    from svc.admin.backup.verify import NOBODY, compared, opened_snapshot, side_of
-    from svc.admin.restore.restore import plan
-    from svc.errors import FileRefused
-    from svc.host.owner import Owner, service_owner
-
     path = record["database"]
     with opened_snapshot(path, "backup --verify") as snapshot:
         reader = (service_owner() or NOBODY) if os.geteuid() == 0 else Owner(os.geteuid(), os.getegid())
@@ -222,8 +201,6 @@ def _plan(settings: Settings, source: Source, record: dict[str, Any], known: int
 
 
 def _schema() -> int:
-    from svc.db.migrate import latest
-
     return latest()
 
 

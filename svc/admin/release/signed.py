@@ -13,6 +13,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from svc.domain.licence.documents import TIME, key_id
 from svc.errors import ReleaseInvalid
 from svc_helper.wire.strict_json import Malformed, load_object
@@ -79,9 +82,6 @@ def _require_signature(name: str, content: bytes, signature: bytes, keys: Sequen
     if key is None:
         known = ", ".join(map(key_id, keys))
         raise ReleaseInvalid(f"the release is signed with another key ({name}) than this build's ({known})")
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, CONTEXT + content)
     except InvalidSignature:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from svc.admin.backup import recovery_set
 from svc.admin.command import (
     exit_on_signals,
     for_database,
@@ -12,15 +13,18 @@ from svc.admin.command import (
     sudo_command,
     wrap_db_errors,
 )
+from svc.admin.release import apply, judgement, record, signed, status
+from svc.admin.release.installation import Installed, installed
+from svc.admin.release.signed import Release
+from svc.admin.release.source import Source
+from svc.build_keys import release_keys
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, CommandGroup
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from svc.admin.release.installation import Installed
-    from svc.admin.release.signed import Release
-    from svc.admin.release.source import Source
-    from svc.settings import Settings
+from svc.db.location import database_path
+from svc.errors import HostRefused, ReleaseInvalid, ReleaseUnavailable
+from svc.host.ids import now
+from svc.host.owner import Owner, service_owner
+from svc.settings import Settings
 
 NEEDED = ("SVC_STATE_DIR", "SVC_UPDATE_SOURCE")
 FIELDS = (
@@ -46,8 +50,6 @@ def update_status(args: Arguments) -> int:
     installed. Fields: installed, commit, by (package or checkout), keys (of releases, in this
     build), source, checked, problem, available, applied, outcome, reason.
     """
-    from svc.admin.release import status
-
     settings = settings_of(args, NEEDED)
     record = status.status_of(settings)
     status.report(settings)
@@ -70,14 +72,11 @@ def update_check(args: Arguments) -> int:
     signed with a key of this build, older than the installed release or than one that was seen, or not for
     this host.
     """
-    from svc.admin.release.installation import installed
-    from svc.admin.release.status import status_of
-
     settings = settings_of(args, NEEDED)
     here = installed()
     release = check(settings, here)
     if args.json:
-        print_json(status_of(settings))
+        print_json(status.status_of(settings))
         return 0
     if release is None:
         print(output.visible(f"svc {here.name} is up to date"))
@@ -100,11 +99,6 @@ def update_apply(args: Arguments) -> int:
     Exit code 0 when the release is installed or nothing newer is offered, else 1: then the version before is
     in place. docs/update.md has each step, and what an interruption leaves.
     """
-    from svc.admin.backup import recovery_set
-    from svc.admin.release import apply
-    from svc.admin.release.installation import installed
-    from svc.db.location import database_path
-
     exit_on_signals()
     settings = settings_of(args, (*NEEDED, *apply.NEEDED))
     require_root()
@@ -137,11 +131,6 @@ def check(settings: Settings, here: Installed) -> Release | None:
 
     Raises ReleaseInvalid, ReleaseUnavailable, HostRefused.
     """
-    from svc.admin.release import record, status
-    from svc.admin.release.judgement import is_newer
-    from svc.errors import ReleaseInvalid, ReleaseUnavailable
-    from svc.host.ids import now
-
     require_root()
     source = source_of(settings)
     try:
@@ -155,14 +144,11 @@ def check(settings: Settings, here: Installed) -> Release | None:
     seen = {name: value for name, value in release._asdict().items() if name in record.SEEN}
     record.change(settings.state_dir, checked=checked, seen=seen | {"at": checked["at"]})
     status.report(settings)
-    return release if is_newer(release, here) else None
+    return release if judgement.is_newer(release, here) else None
 
 
 def offered(source: Source, settings: Settings, here: Installed) -> Release:
     """The release of the source, after all that is checked before it is believed."""
-    from svc.admin.release import judgement, record, signed
-    from svc.build_keys import release_keys
-
     keys = release_keys()
     if not keys:
         signed.read(b"", keys)  # refuses, before anything is asked
@@ -175,17 +161,12 @@ def offered(source: Source, settings: Settings, here: Installed) -> Release:
 
 def source_of(settings: Settings) -> Source:
     """The source; a server is asked by the account of the service, or by the caller."""
-    from svc.admin.release.source import Source
-    from svc.host.owner import Owner, service_owner
-
     caller = Owner(os.geteuid(), os.getegid())
     return Source(settings.update_source, service_owner() or caller)
 
 
 def require_root() -> None:
     """Raise HostRefused unless root runs the command."""
-    from svc.errors import HostRefused
-
     if os.geteuid() != 0:
         raise HostRefused("updates are root's", hint=sudo_command())
 

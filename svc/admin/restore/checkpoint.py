@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from svc.admin.backup.offline import offline
+from svc.admin.backup.snapshot import source_of
 from svc.admin.command import settings_of, wrap_db_errors
+from svc.admin.restore import new_database
 from svc.commandline import output
 from svc.commandline.arguments import Arguments, Command
+from svc.errors import SvcError
+from svc.host.owner import run_as
+from svc.host.restoring import require_none
 
 WITHIN_S = 3600.0
 EXAMPLES = "sudo svc admin checkpoint"
@@ -21,13 +27,6 @@ def checkpoint(args: Arguments) -> int:
     Afterwards the database is one plain SQLite file, without `-wal` and `-shm`.
     The service and backups must be stopped first. Nothing of the data changes.
     """
-    from svc.admin.backup.offline import offline
-    from svc.admin.backup.snapshot import source_of
-    from svc.admin.restore import new_database
-    from svc.errors import SvcError
-    from svc.host.owner import run_as
-    from svc.host.restoring import require_none
-
     settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR"))
     source = source_of(settings)
     require_none(settings.state_dir, source.database)

@@ -9,18 +9,38 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from functools import partial
+from json import dumps
+from typing import Any
 
-from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.admin.audit_heads import HASH, RootsHeads
+from svc.admin.backup import recovery_set, recovery_sets
+from svc.admin.backup.offline import offline
+from svc.admin.backup.snapshot import COPY_S, SPARED, Source, source_of
+from svc.admin.backup.target import size
+from svc.admin.backup.verify import opened_snapshot, record_at
+from svc.admin.command import exit_on_signals, settings_of, sudo_command, wrap_db_errors
+from svc.admin.own_files import ARCHIVED, RESTORES, ensure_directory
+from svc.admin.restore import missing_files, new_database, what_changes
 from svc.commandline import output
 from svc.commandline.arguments import YES, Argument, Arguments, Command, path
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
-    from svc.admin.backup.snapshot import Source
-    from svc.errors import SvcError
-    from svc.settings import Settings
+from svc.db.location import HEADS, database_path, refuse_foreign_directory
+from svc.domain.audit.chain import Head
+from svc.domain.licence import trial
+from svc.errors import (
+    Conflict,
+    DatabaseRefused,
+    FileRefused,
+    StorageFailed,
+    StorageFull,
+    SvcError,
+    UsageError,
+)
+from svc.host import restoring, switching
+from svc.host.ids import now
+from svc.host.owner import admin_command, run_as
+from svc.service_commands import start_command
+from svc.settings import Settings
 
 NEEDED = ("SVC_DB", "SVC_STATE_DIR", "SVC_RECOVERY_DIR")
 USAGE = "svc admin restore [-h] [--db PATH] (PATH [--yes] | --finish)"
@@ -46,14 +66,6 @@ def restore(args: Arguments) -> int:
     An interrupted restore leaves the old database, or one that nothing uses until
     --finish has completed the replacement.
     """
-    from svc.admin.backup.offline import offline
-    from svc.admin.backup.snapshot import source_of
-    from svc.admin.backup.verify import opened_snapshot
-    from svc.admin.command import exit_on_signals
-    from svc.errors import DatabaseRefused, UsageError
-    from svc.host import switching
-    from svc.host.restoring import find
-
     if bool(args.path) == args.finish:
         raise UsageError("one of PATH and --finish is required", hint="svc admin restore --help")
     exit_on_signals()
@@ -69,7 +81,7 @@ def restore(args: Arguments) -> int:
                 with opened_snapshot(os.path.abspath(args.path), "restore") as snapshot:
                     require_restorable(os.path.abspath(args.path), snapshot)
             raise
-        note = find(settings.state_dir, source.database)
+        note = restoring.find(settings.state_dir, source.database)
         if args.finish:
             return finish(settings, source, note)
         return perform(settings, source, args, is_known=note is None or completes(settings, source, note))
@@ -77,10 +89,6 @@ def restore(args: Arguments) -> int:
 
 def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bool) -> int:
     """Check, compare, ask, keep, prepare and replace; `is_known`: the present database is whole."""
-    from svc.admin.backup import recovery_set
-    from svc.admin.backup.verify import opened_snapshot
-    from svc.admin.restore import missing_files
-
     name = os.path.abspath(args.path)
     if os.path.lexists(source.database):
         recovery_set.require_directory(settings, source.database)
@@ -105,9 +113,6 @@ def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bo
 
 def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> int:
     """Complete the replacement that was interrupted."""
-    from svc.errors import Conflict, DatabaseRefused
-    from svc.host.owner import admin_command
-
     if note is None:
         raise Conflict(f"no restore of {source.database} was interrupted", hint="svc admin restore --help")
     if not completes(settings, source, note):
@@ -122,8 +127,6 @@ def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> i
 
 def completes(settings: Settings, source: Source, note: dict[str, Any]) -> bool:
     """Complete an interrupted replacement; False when the new database is gone."""
-    from svc.errors import DatabaseRefused
-
     try:
         replace(settings, source, note, is_noted=True)
     except DatabaseRefused:
@@ -133,9 +136,6 @@ def completes(settings: Settings, source: Source, note: dict[str, Any]) -> bool:
 
 def require_restorable(name: str, snapshot: int) -> dict[str, Any]:
     """What the snapshot is; raises FileRefused for one that cannot be restored."""
-    from svc.admin.backup.verify import record_at
-    from svc.errors import FileRefused
-
     record = record_at(name, snapshot)
     if not record["restorable"]:
         raise FileRefused(
@@ -152,13 +152,6 @@ def plan(
     settings: Settings, source: Source, record: dict[str, Any], snapshot: int, *, is_known: bool
 ) -> list[str]:
     """What is lost and what ends, for a person to read before the question."""
-    from functools import partial
-
-    from svc.admin.audit_heads import RootsHeads
-    from svc.admin.restore import what_changes
-    from svc.db.location import HEADS
-    from svc.host.owner import run_as
-
     origin = f", made {record['created_at']} on {record['host']}" if "created_at" in record else ""
     lines = [f"{record['path']}: schema {record['schema']}{origin}; digest {record['digest']}"]
     if not os.path.lexists(source.database):
@@ -199,8 +192,6 @@ def _lost(kind: str, found: dict[str, Any]) -> str:
 
 def keep(settings: Settings, source: Source, record: dict[str, Any]) -> dict[str, Any]:
     """Keep the present database as a recovery set."""
-    from svc.admin.backup import recovery_set
-
     why = {
         "why": f"svc admin restore {record['path']}",
         "snapshot": {key: record[key] for key in ("path", "sha256", "schema")},
@@ -211,10 +202,6 @@ def keep(settings: Settings, source: Source, record: dict[str, Any]) -> dict[str
 
 def prune(settings: Settings, source: Source, note: dict[str, Any]) -> None:
     """Remove old recovery sets; the restore is complete whether or not that succeeds."""
-    from svc.admin.backup import recovery_set, recovery_sets
-    from svc.errors import SvcError
-    from svc.host import switching
-
     try:
         spared = recovery_sets.in_use(switching.find(settings.state_dir)) | recovery_sets.in_use(note)
         spared.add(os.path.basename(os.path.dirname(note["kept"])))
@@ -234,14 +221,6 @@ def prepare(
     is_known: bool,
 ) -> dict[str, Any]:
     """Have the new database made beside the present one; returns the note on its taking the place."""
-    from functools import partial
-
-    from svc.admin.backup.snapshot import COPY_S
-    from svc.admin.restore import new_database
-    from svc.domain.licence import trial
-    from svc.host.ids import now
-    from svc.host.owner import run_as
-
     is_known = is_known and kept is not None and not kept["raw"]
     _require_room(source, record["size_bytes"])
     detail = {
@@ -261,9 +240,6 @@ def prepare(
 
 def checked(untrusted: Any) -> dict[str, Any]:
     """The result of the preparation with the types that it must have; raises SvcError."""
-    from svc.admin.audit_heads import HASH
-    from svc.errors import SvcError
-
     try:
         rows = [untrusted["head"], untrusted["archived"]]
         numbers = [untrusted[key] for key in ("inode", "applied", "sessions", "revoked", "closed")]
@@ -282,9 +258,6 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
 
     Raises DatabaseRefused when the new one is gone, StorageFailed when a step failed.
     """
-    from svc.errors import DatabaseRefused, SvcError
-    from svc.host import restoring
-
     try:
         if not is_noted:
             restoring.put(settings.state_dir, note)
@@ -298,10 +271,6 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
 
 def interrupted(settings: Settings, source: Source, error: Exception) -> SvcError:
     """The error for a step that failed: with the note there, the command that completes the replacement."""
-    from svc.errors import StorageFailed
-    from svc.host import restoring
-    from svc.host.owner import admin_command
-
     reason = getattr(error, "message", "") or getattr(error, "strerror", "") or str(error)
     if restoring.find(settings.state_dir, source.database) is None:
         hint = admin_command("doctor", source.database)
@@ -317,15 +286,6 @@ def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None
 
     Root remembers the restored audit from now on, and that it was asked for: the doctor compares.
     """
-    from functools import partial
-
-    from svc.admin.audit_heads import RootsHeads
-    from svc.admin.own_files import ARCHIVED
-    from svc.admin.restore import new_database
-    from svc.db.location import HEADS
-    from svc.domain.audit.chain import Head
-    from svc.host.owner import run_as
-
     run_as(source.owner, partial(new_database.switch, source.database, note["inode"], os.getpid()))
     heads, allowed = (RootsHeads(settings.state_dir, name) for name in (HEADS, ARCHIVED))
     remember(settings, note, heads.get(source.database))
@@ -338,10 +298,6 @@ def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None
 
 def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
     """Add a line to root's own record of restores, unless it is there already."""
-    from json import dumps
-
-    from svc.admin.own_files import RESTORES
-
     if os.geteuid() != 0:
         return
     keys = ("at", "database", "snapshot", "sha256", "kept", "head", "archived")
@@ -360,9 +316,6 @@ def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
 
 def report(note: dict[str, Any]) -> None:
     """Say what was done, and what to do next."""
-    from svc.host.owner import admin_command
-    from svc.service_commands import start_command
-
     parts = [f"{note['database']} is restored from {note['snapshot']}"]
     if note["applied"]:
         parts.append(f"{output.plural(note['applied'], 'migration')} applied")
@@ -381,9 +334,6 @@ def report(note: dict[str, Any]) -> None:
 
 def _ensure_directory(settings: Settings) -> None:
     """On a new host: the directory of the database, as `migrate` makes it."""
-    from svc.admin.own_files import ensure_directory
-    from svc.db.location import database_path, refuse_foreign_directory
-
     database = database_path(settings)
     if not os.path.lexists(database):
         refuse_foreign_directory(settings)
@@ -391,10 +341,6 @@ def _ensure_directory(settings: Settings) -> None:
 
 
 def _require_room(source: Source, needed: int) -> None:
-    from svc.admin.backup.snapshot import SPARED
-    from svc.admin.backup.target import size
-    from svc.errors import StorageFull
-
     directory = os.path.dirname(source.database)
     status = os.statvfs(directory)
     room = status.f_bavail * status.f_frsize

@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 
 from svc.__main__ import main
+from svc.admin.admin import COMMAND
+from svc.commandline.arguments import Deferred
 from svc.db.connect import close_database
 from svc.errors import SvcError
 from svc.host import owner
 
+for command in COMMAND.commands:  # now, and not where a test has replaced what a command imports
+    assert isinstance(command, Deferred)
+    command.load()
 Svc = Callable[..., tuple[int, str, str]]
 
 
@@ -50,7 +55,9 @@ def hints_reach_root(monkeypatch: pytest.MonkeyPatch) -> None:
             raise
 
     run_as = owner.run_as
-    monkeypatch.setattr(owner, "run_as", watched)
+    for module in [each for name, each in sys.modules.items() if name.startswith("svc.")]:
+        if vars(module).get("run_as") is run_as:
+            monkeypatch.setattr(module, "run_as", watched)
 
 
 @pytest.fixture

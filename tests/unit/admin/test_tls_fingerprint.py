@@ -97,7 +97,7 @@ def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: p
 def test_it_opens_no_database_that_is_somebody_elses(
     svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc.host.owner.owner_of", lambda _path: Owner(65534, 65534))
+    monkeypatch.setattr("svc.admin.command.owner_of", lambda _path: Owner(65534, 65534))
     monkeypatch.setattr("os.geteuid", lambda: 4242)
     code, _, err = svc("tls-fingerprint")
     assert code == 1

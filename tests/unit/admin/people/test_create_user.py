@@ -45,7 +45,8 @@ class FakeHelper:
 def linux(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """The Linux accounts of this host, as the rows' side sees them."""
     accounts = {"root": 0}
-    monkeypatch.setattr("svc.admin.people.account_rows.linux_uid", accounts.get)
+    for module in ("account_rows", "create_user"):
+        monkeypatch.setattr(f"svc.admin.people.{module}.linux_uid", accounts.get)
     return accounts
 
 
@@ -57,7 +58,7 @@ def helper(database: str, monkeypatch: pytest.MonkeyPatch, linux: dict[str, int]
     def own_helper(_settings: Any) -> Iterator[FakeHelper]:
         yield fake
 
-    monkeypatch.setattr("svc.admin.own_helper.own_helper", own_helper)
+    monkeypatch.setattr("svc.admin.people.create_user.own_helper", own_helper)
     return fake
 
 

@@ -28,7 +28,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
             raise EOFError
         return left.pop(0)
 
-    monkeypatch.setattr("getpass.getpass", getpass)
+    monkeypatch.setattr("svc.admin.people.password_input.getpass", getpass)
     return read_password("demo")
 
 

@@ -44,7 +44,7 @@ def test_it_is_done_and_on_record_or_neither(svc: Any, two: str, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
-    monkeypatch.setattr("svc.admin.actor.note", fail)
+    monkeypatch.setattr("svc.admin.people.revoke_tokens.note", fail)
     assert svc("revoke-tokens", "ada")[0] == 1
     open_database(two)
     assert tokens.revoke_all(users.get("ada").id) == 2

@@ -82,7 +82,7 @@ def test_it_is_done_and_on_record_or_neither(svc: Any, ada: str, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
-    monkeypatch.setattr("svc.admin.actor.note", fail)
+    monkeypatch.setattr("svc.admin.people.set_password.note", fail)
     assert svc("set-password", "ada", stdin=GOOD)[0] == 1
     open_database(ada)
     assert users.get("ada").password_hash == "v1$x"
@@ -120,7 +120,7 @@ def test_an_interrupt_changes_nothing(svc: Any, ada: str, monkeypatch: pytest.Mo
     def interrupt(_name: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("svc.admin.people.password_input.read_password", interrupt)
+    monkeypatch.setattr("svc.admin.people.set_password.read_password", interrupt)
     assert svc("set-password", "ada")[0] == 130
     assert audit(ada)[-1][-1] == "aborted"
 
