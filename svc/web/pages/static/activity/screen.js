@@ -5,7 +5,7 @@ import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { delayed } from '../frame/turns.js';
-import { openPage, startPage } from '../screen/page.js';
+import { isVisible, openPage, startPage } from '../screen/page.js';
 import { cell } from '../shared/tables.js';
 import { ending, sentence, through } from './sentences.js';
 import { counted, quoted, time } from '../frame/format.js';
@@ -70,8 +70,9 @@ function take(items) {
 
 // What is new is counted, and comes when it is asked for: nothing moves by itself.
 async function read({ background }) {
-  const { total, items } = await readPage(0, background ? 1 : PAGE, { background });
-  return { total, items: background ? null : items };
+  const isCount = background && isVisible();
+  const { total, items } = await readPage(0, isCount ? 1 : PAGE, { background });
+  return { total, items: isCount ? null : items };
 }
 
 function took({ total, items }) {

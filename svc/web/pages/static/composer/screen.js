@@ -20,7 +20,7 @@ import { setLine, toast } from '../frame/line.js';
 import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
-import { openPage, refresh, startPage } from '../screen/page.js';
+import { isVisible, openPage, refresh, startPage } from '../screen/page.js';
 import { fieldOf } from '../shared/form.js';
 import { hasGpus } from '../shared/gpu_fields.js';
 import { quoted } from '../frame/format.js';
@@ -45,7 +45,7 @@ async function images() {
 }
 
 async function read({ background }) {
-  if (background) return { isOther: await whatIsLeft({ names: true }) };
+  if (background && isVisible()) return { isOther: await whatIsLeft({ names: true }) };
   if (query.get('setup'))
     return { operation: await call('GET', `/api/operations/${encodeURIComponent(query.get('setup'))}`) };
   const { workspaces, setups } = await readAll();

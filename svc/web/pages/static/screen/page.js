@@ -19,8 +19,8 @@ const screenNode = find('#screen');
 const nothing = () => {};
 
 // `visit` counts what was opened: what an earlier one brings is dropped. `isCovered`: something stands for the content.
-const page = { isVisible: false, isNew: false, isCovered: true, visit: 0, timer: null, delayMs: 100, comes: false,
-  wants: nothing, gone: nothing, unready: nothing, took: nothing, back: nothing,
+const page = { isOpening: false, isVisible: false, isNew: false, isCovered: true, visit: 0, timer: null, delayMs: 100,
+  comes: false, wants: nothing, gone: nothing, unready: nothing, took: nothing, back: nothing,
   cover: (...content) => screenNode.replaceChildren(...content) };
 
 // Begin a screen, whose content is in #screen. `read({ background })` reads all of it; `show({ isNew })` renders it:
@@ -58,6 +58,7 @@ export async function startPage({ may = null, later = nothing, ...screen }) {
 export async function openPage() {
   const own = ++page.visit;
   page.isVisible = false;
+  page.isOpening = true;
   const ready = afterAMoment(async () => {
     const content = await page.loading();
     if (content && own === page.visit && !page.isVisible) cover(content);
@@ -68,6 +69,7 @@ export async function openPage() {
   } catch (error) {
     if (own === page.visit && error.status !== 401) await showError(error);
   }
+  if (own === page.visit) page.isOpening = false;
 }
 
 // Show what was read, or what an action answered with.
@@ -97,8 +99,10 @@ export function showNow() {
   for (const button of findAll('[data-deed]')) setAttribute(button, 'aria-disabled', isAway() ? 'true' : null);
 }
 
-// Read again and render. On 403 and 404 show the error; on other failures keep the last content.
+// Read again and render; not while it is being opened. On 403 and 404 show the error; on other failures keep the last
+// content.
 export const refresh = oneAtATime(async () => {
+  if (page.isOpening) return;
   const own = page.visit;
   try {
     const found = await page.read({ background: true });
