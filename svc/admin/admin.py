@@ -54,8 +54,8 @@ COMMAND = CommandGroup(
         "Show what each user's disks hold: images, build cache, containers, volumes and files",
         "svc.admin.people.disk",
     ),
-    Deferred("quota", "Limits of what users may have, as named policies", "svc.admin.policy.quota"),
-    Deferred("registry", "The registries that images may come from", "svc.admin.policy.registry"),
+    Deferred("quota", "Limits of what users may have, as named policies", "svc.admin.quota"),
+    Deferred("registry", "The registries that images may come from", "svc.admin.registry"),
     Deferred("template", "Import templates", "svc.admin.template_import"),
     Deferred(
         "backup",
@@ -85,6 +85,6 @@ COMMAND = CommandGroup(
         "Print the SHA-256 fingerprint of the serving TLS certificate",
         "svc.admin.tls_fingerprint",
     ),
-    Deferred("license", "Show, request, check and install the licence", "svc.admin.licence.license"),
+    Deferred("license", "Show, request, check and install the licence", "svc.admin.license"),
     options=(DB,),
 )

@@ -249,3 +249,20 @@ def test_no_folder_is_a_pile() -> None:
     tests = (path for path in (ROOT / "tests").rglob("*.py") if ".venv" not in path.parts)
     folders = Counter(path.parent.relative_to(ROOT) for path in (*modules(), *tests))
     assert not {str(folder): count for folder, count in folders.items() if count > FOLDER_MODULES_MAX}
+
+
+FOLDER_MODULES_MIN = 4  # modules and folders in it, without its __init__.py
+SMALL_FOLDERS = {
+    "schema": "the schema itself lies beside what writes it",
+    "svc/cli/skill": "the texts of the skill lie beside it",
+    "svc/cli/template/examples": "the definitions of the templates lie beside it",
+}
+
+
+def test_a_small_folder_has_a_reason() -> None:
+    """A folder is a name more on every way through it: fewer modules stand in the folder above."""
+    packages = {path.parent for path in modules() if path.name == "__init__.py"}
+    content = Counter(path.parent for path in modules() if path.name != "__init__.py")
+    content.update(package.parent for package in packages)
+    small = {str(each.relative_to(ROOT)) for each in packages if content[each] < FOLDER_MODULES_MIN}
+    assert small == SMALL_FOLDERS.keys()

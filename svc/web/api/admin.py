@@ -16,8 +16,8 @@ from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
 from svc.web.access import action, route
 from svc.web.schemas.administration.accounts import ACCOUNTS
+from svc.web.schemas.administration.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.administration.disk import DISK_USAGE, MeasureReply, MeasureRequest
-from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.licence import License
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.quotas import QUOTAS, QuotaPolicy, QuotaPut

@@ -13,7 +13,7 @@ from svc.domain.workspaces import launchers
 from svc.domain.workspaces import logs as workspace_logs
 from svc.web.access import action, route
 from svc.web.schemas.launchers import LAUNCHERS, LauncherChange, LauncherState
-from svc.web.schemas.logs import LogQuery, LogText
+from svc.web.schemas.live.logs import LogQuery, LogText
 
 blueprint = Blueprint("launchers", __name__)
 

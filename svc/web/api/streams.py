@@ -21,7 +21,7 @@ from svc.errors import InvalidRequest, invalid_field
 from svc.web import outputs
 from svc.web.access import route
 from svc.web.gunicorn_worker import shutdown, transfers
-from svc.web.schemas.logs import FollowQuery, RawLogQuery
+from svc.web.schemas.live.logs import FollowQuery, RawLogQuery
 from svc.web.streaming import followed_logs, monitors, sse
 
 blueprint = Blueprint("streams", __name__)

@@ -17,7 +17,7 @@ from svc.web import piping
 from svc.web.access import action, route
 from svc.web.callers import tickets as links
 from svc.web.gunicorn_worker.upgraded import UpgradedResponse
-from svc.web.schemas.terminals import NewTerminal, TerminalOpen, TerminalPage, TerminalQuery
+from svc.web.schemas.live.terminals import NewTerminal, TerminalOpen, TerminalPage, TerminalQuery
 from svc.web.streaming import websocket
 from svc.web.streaming.terminal import PROTOCOL, TerminalStream
 

@@ -14,8 +14,8 @@ from svc.domain.versions import Expected
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import idle, logs, monitor, upgrades, workspaces
 from svc.web.access import action, route
-from svc.web.schemas.logs import LogQuery, LogText
-from svc.web.schemas.monitor import Snapshot
+from svc.web.schemas.live.logs import LogQuery, LogText
+from svc.web.schemas.live.monitor import Snapshot
 from svc.web.schemas.operations import ACCEPTED
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.workspaces import (

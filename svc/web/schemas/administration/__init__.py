@@ -1,1 +1,1 @@
-"""Administration: accounts with their usage, reports about the host."""
+"""Administration: accounts with their usage, the audit, reports about the host."""

@@ -1,1 +1,1 @@
-"""Input and output of streams."""
+"""Live views of the service and of a running workspace: events, logs, terminals, what it uses."""

@@ -97,7 +97,7 @@ def test_a_removal_whose_login_stays_says_so_and_is_completed_by_itself(
             elif refusals:
                 raise refusals.pop()
 
-    monkeypatch.setattr("svc.admin.policy.registry.own_helper", lambda _settings: nullcontext(FakeHelper()))
+    monkeypatch.setattr("svc.admin.registry.own_helper", lambda _settings: nullcontext(FakeHelper()))
     code, _, err = svc("registry", "remove", "quay.io/team")
     assert code == 1
     assert "svc: no image of quay.io is allowed any more, but the login for quay.io stays: the disk" in err

@@ -1,1 +1,0 @@
-"""`svc admin license`: the licence on this host."""
