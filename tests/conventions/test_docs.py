@@ -64,6 +64,18 @@ def test_the_page_exists(name: str) -> None:
     assert (ROOT / name).stat().st_size > 100
 
 
+def test_the_changelog_is_one_page_by_subject() -> None:
+    """What a release can do, not how it was repaired on the way, which a merge by union may bring back."""
+    releases = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    for release in releases:
+        before, *subjects = re.split(r"^### ", release, flags=re.MULTILINE)
+        assert "\n- " not in before and subjects, "each line stands under its subject"
+        lines = release.splitlines()
+        assert len(lines) <= 150
+        named = [line for line in lines if line.startswith(("- ", "### "))]
+        assert len(named) == len(set(named))
+
+
 def test_the_readme_names_its_two_commands() -> None:
     text = (ROOT / "README.md").read_text()
     assert "packaging/quickstart" in text
