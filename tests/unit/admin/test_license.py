@@ -46,7 +46,7 @@ def license(built_program: Path, tmp_path: Path, place: Path) -> License:
     """license(*argv): exit code, output, errors of `svc admin license`; keys=False is a checkout."""
 
     def run(*argv: object, keys: bool = True, stdin: str = "") -> tuple[int, str, str]:
-        root = built_program if keys else Path(__file__).parents[4]
+        root = built_program if keys else Path(__file__).parents[3]
         own = {
             "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": str(root),
             "SVC_DB": str(tmp_path / "data/svc.db"), "SVC_STATE_DIR": str(tmp_path / "state"),
