@@ -103,7 +103,7 @@ def test_sent_seen_and_loaded_again(
 
     menu(driver, "in%20by%20browser/blob.bin", "download")
     assert digest(loaded(driver, downloads)) == hashlib.sha256(content).hexdigest()
-    press(driver, "tbody tr:not([data-path$='blob.bin']) .name")
+    press(driver, "tbody tr:not([data-id$='blob.bin']) .name")
     says(driver, NAME[:4], ".preview pre")
     assert run_line(svc, line(driver)) == NAME * 3
 

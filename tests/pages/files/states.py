@@ -60,14 +60,14 @@ def _full(canned: Canned) -> None:
 
 
 STATES: dict[str, State] = {
-    "folder": State(SEVEN_B, "tr[data-path='runs/7b/latest']", _mock_up),
+    "folder": State(SEVEN_B, "tr[data-id='runs/7b/latest']", _mock_up),
     "chosen": State(
         SEVEN_B,
-        "tr[data-path='runs/7b/latest']",
+        "tr[data-id='runs/7b/latest']",
         _mock_up,
         "document.querySelector('[data-key=all]').click()",
     ),
-    "menu": State(SEVEN_B, "tr[data-path='runs/7b/latest']", _mock_up, _MENU),
+    "menu": State(SEVEN_B, "tr[data-id='runs/7b/latest']", _mock_up, _MENU),
     "hostile": State("/files/work", "tbody tr", _hostile),
     "empty": State("/files/work?path=runs/7b/logs", ".empty", _mock_up),
     "read-only": State("/files/models", "[data-do=upload][aria-disabled=true]", _mock_up),

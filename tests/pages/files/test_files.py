@@ -53,7 +53,7 @@ def press(driver: Driver, selector: str) -> None:
 
 def row(path: str) -> str:
     """The selector of a row."""
-    return f'tr[data-path="{path}"]'
+    return f'tr[data-id="{path}"]'
 
 
 def menu(driver: Driver, path: str, kind: str) -> None:

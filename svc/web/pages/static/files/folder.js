@@ -1,8 +1,9 @@
 // The entries of a folder: in order, as many as are looked at, and those that are chosen.
-import { element, find, findAll, icon, keyOfFocus, replace, setAttribute } from '../frame/dom.js';
+import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { rowOf } from './row.js';
 import { byName, byteSize, counted } from '../frame/format.js';
+import { showRows } from '../shared/rows.js';
 
 const STEP = 200;
 const SORTS = {
@@ -94,29 +95,18 @@ function chooseAll(isChosen) {
 
 function choose(entry, isChosen) {
   list.chosen[isChosen ? 'add' : 'delete'](entry.path);
-  setAttribute(find(`[data-path="${CSS.escape(entry.path)}"]`), 'aria-selected', isChosen ? 'true' : null);
+  setAttribute(find(`[data-id="${CSS.escape(entry.path)}"]`), 'aria-selected', isChosen ? 'true' : null);
   showHead();
 }
 
-// Rows that say the same stay the very elements they were: a menu stays open, the focus where it is.
 function showEntries() {
-  const body = find('[data-folder] tbody');
-  const old = new Map(findAll('tr', body).map(row => [row.dataset.path, row]));
   const next = list.order.slice(0, list.visible).map(path => {
     const entry = list.entries.get(path), isChosen = list.chosen.has(path);
-    const says = `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`;
-    const before = old.get(path); // one whose menu is open waits for the next time
-    if (before && (before.dataset.says === says || find('details[open]', before))) return before;
-    const row = rowOf(entry, { ...list.context, isChosen, choose });
-    row.dataset.says = says;
-    return row;
+    return { id: path,
+      says: `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`,
+      build: () => rowOf(entry, { ...list.context, isChosen, choose }) };
   });
-  const key = keyOfFocus(body);
-  next.forEach((row, at) => {
-    if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
-  });
-  while (body.children.length > next.length) body.lastElementChild.remove();
-  if (key && !body.contains(document.activeElement)) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();
+  showRows(find('[data-folder] tbody'), next);
   find('[data-folder] [data-none]').hidden = next.length > 0;
   showHead();
   showMore();

@@ -13,7 +13,7 @@ export function rowOf(entry, { root, isChosen, act, choose, barred }) {
   const check = element('input', { type: 'checkbox', 'aria-label': name, 'data-key': `check-${entry.path}`,
     on: { change: event => choose(entry, event.target.checked) } });
   check.checked = isChosen;
-  return element('tr', { tabindex: '-1', 'data-path': entry.path, 'aria-selected': isChosen ? 'true' : null },
+  return element('tr', { tabindex: '-1', 'data-id': entry.path, 'aria-selected': isChosen ? 'true' : null },
     element('td', check),
     element('td', element('span.row.nowrap', icon(ICON[entry.type]), nameOf(entry, root, name), ...notesOf(entry))),
     element('td.r', { 'data-l': 'Size' }, entry.type === 'file' && byteSize(entry.size)),

@@ -1,6 +1,7 @@
 // The busiest processes of a workspace, by their numbers on the host, and the GPUs that each of them uses.
 import { element, find, findAll } from '../frame/dom.js';
 import { gibibytes } from '../frame/format.js';
+import { arrange } from '../shared/rows.js';
 
 const MIB = 2 ** 20, GIB = 2 ** 30;
 export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
@@ -27,10 +28,7 @@ export function showProcesses(section, sample, gpuNumber) {
   const old = new Map(findAll('tr', body).map(row => [row.dataset.pid, row]));
   const rows = processes.map(one => rowOfProcess(one, sample.gpus, gpuNumber, old.get(String(one.pid))));
   if (!body.matches(':hover') && !body.contains(document.activeElement)) {
-    rows.forEach((row, at) => {
-      if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null);
-    });
-    while (body.children.length > rows.length) body.lastElementChild.remove();
+    arrange(body, rows);
     return;
   }
   for (const row of old.values()) if (!rows.includes(row)) row.remove();

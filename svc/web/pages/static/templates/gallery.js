@@ -1,12 +1,13 @@
 // The templates screen: a card for each, everybody's and one's own.
 import { all } from '../frame/api.js';
-import { command, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { command, element, find, icon } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './actions.js';
 import { startPage } from '../screen/page.js';
+import { filtersOf, saysText, showFilters } from '../shared/lists.js';
 import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand
@@ -27,12 +28,7 @@ async function read({ background }) {
 const nameOf = id => known.templates.find(template => template.id === id)?.name ?? 'another';
 
 /** @param {Api.Template} template */
-function matches(template) {
-  const text = view.text.trim().toLowerCase();
-  return [template.name, template.description, template.source.image_ref].some(part =>
-    part.toLowerCase().includes(text)
-  );
-}
+const matches = ({ name, description, source }) => saysText(view.text, [name, description, source.image_ref]);
 
 // ---- showing ----
 
@@ -56,21 +52,9 @@ function emptyGallery() {
     command('svc template create --dockerfile Dockerfile --name NAME'));
 }
 
-function filters() {
-  const search = element('input.input', { type: 'search', placeholder: 'Name, description, image',
-    'aria-label': 'Search templates', 'data-search': true, 'data-key': 'search', value: view.text,
-    on: { input: event => {
-      view.text = event.target.value;
-      showCards();
-    } } });
-  const filter = ([name, title]) =>
-    element('button', { 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': 'false', on: { click: () => {
-      view.filter = name;
-      showCards();
-    } } }, title, ' ', element('span.muted.num'));
-  return element('div.filters', element('div.search', icon('search'), search, element('kbd', '/')),
-    element('div.seg', { role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
-}
+const filters = () =>
+  filtersOf({ label: 'Search templates', placeholder: 'Name, description, image', filters: FILTERS, view,
+    again: showCards });
 
 const groupOf = ([scope, title]) =>
   element('section.stack-2', { 'aria-labelledby': `group-${scope}`, 'data-list': scope },
@@ -112,13 +96,7 @@ function card(template) {
 
 function showCounts() {
   const found = known.templates.filter(matches);
-  for (const button of findAll('[data-filter]')) {
-    const { filter } = button.dataset;
-    setAttribute(button, 'aria-pressed', String(view.filter === filter));
-    find('.num', button).textContent = String(
-      found.filter(template => filter === 'all' || template.scope === filter).length
-    );
-  }
+  showFilters(view, name => found.filter(({ scope }) => name === 'all' || scope === name).length);
   setLine('svc template list');
 }
 

@@ -1,6 +1,7 @@
 // Why a workspace is as it is, above all else, with the remedy as a button.
-import { bar, command, element, icon } from '../frame/dom.js';
+import { command, element, icon } from '../frame/dom.js';
 import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
+import { loadedOf } from '../shared/progress.js';
 import { PHASES, idleOf } from '../shared/workspace_states.js';
 import { actionButton } from './actions.js';
 import { limitText } from './facts.js';
@@ -37,12 +38,9 @@ export function creating({ operation, status_reason: code, template }) {
   const title = code === 'upgrade'
     ? `It gets a new container, of revision ${template.newer_revision ?? template.revision}.`
     : 'It is being created.';
-  const isBytes = progress?.unit === 'bytes' && progress.total;
-  const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   return element('div.notice', icon('info'),
-    element('div', element('p', element('b', title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''), isBytes
-      && element('p.muted.small.num', `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
-      isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy')));
+    element('div', element('p', element('b', title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''),
+      ...loadedOf(progress)));
 }
 
 // ---- it runs, but ----

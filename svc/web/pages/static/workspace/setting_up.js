@@ -1,11 +1,12 @@
 // A workspace that is not there: what its set-up does, until it is; or that there is none.
 import { all, call } from '../frame/api.js';
 import { askToCancel } from '../shared/cancelling.js';
-import { bar, element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { duration, gibibytes, quoted } from '../frame/format.js';
+import { quoted } from '../frame/format.js';
+import { loadedOf } from '../shared/progress.js';
 import { PHASES } from '../shared/workspace_states.js';
 
 /** @type {Api.Operation} */
@@ -30,16 +31,11 @@ export async function setupOf(name) {
 
 function showSetup() {
   const { subject, template, status, phase, progress } = operation;
-  const isBytes = progress?.unit === 'bytes' && progress.total;
-  const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   replace(place, icon('info'),
     element('div',
       element('p', element('b', `${subject.name} is being set up.`), ' ',
         PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
-      isBytes
-        && element('p.muted.small.num',
-          `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
-      isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
+      ...loadedOf(progress),
       element('div.row',
         element('button.btn.sm', { 'data-key': 'cancel', 'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
           on: { click: cancel } }, icon('close'), 'Cancel'),

@@ -1,6 +1,7 @@
 // One row of the workspaces screen.
-import { bar, element, icon } from '../frame/dom.js';
+import { element, icon } from '../frame/dom.js';
 import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
+import { loadedOf } from '../shared/progress.js';
 import { reason } from '../shared/reasons.js';
 import { spelledOut } from '../shared/unseen.js';
 import { cell } from '../shared/tables.js';
@@ -199,8 +200,6 @@ function menuOf(workspace, { act, isAway, doing }) {
 /** @param {Api.Operation} operation */
 function setupRow(operation, { act, isAway }) {
   const { subject, template, phase, progress } = operation;
-  const isBytes = progress?.unit === 'bytes' && progress.total;
-  const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   return element('tr', { tabindex: '-1', 'data-id': operation.id },
     cell(null, '',
       element('div.stack',
@@ -209,11 +208,9 @@ function setupRow(operation, { act, isAway }) {
         small(template?.name ?? ''))),
     cell('State', '',
       element('div.stack',
-        stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'), isBytes
-        && element('span.muted.small.num',
-          `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
-        isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))), cell('GPUs'), cell('Size'),
-    cell('Apps'), cell(null, 'c-act', element('div.row', element('button.btn.sm', {
+        stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
+        ...loadedOf(progress, 'span'))), cell('GPUs'), cell('Size'), cell('Apps'),
+    cell(null, 'c-act', element('div.row', element('button.btn.sm', {
       'aria-label': `Cancel the set-up of ${subject.name}`,
       'aria-disabled': isAway ? 'true' : null,
       'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
