@@ -2,10 +2,8 @@
 
 Only that module is imported, because the quick commands must stay quick. It has
 ``COMMAND``, a declaration of svc.commandline.arguments; the handler takes the arguments
-and returns the exit code. Errors are SvcError, printed here and nowhere else.
-
-Standard library only (beside svc itself), so that the manual pages and
-docs/cli.md can be made from `build_parser`.
+and returns the exit code. Errors are SvcError, printed here and nowhere else. Manual
+pages, completion and docs/cli.md are made from `build_parser`, which loads all commands.
 """
 
 from __future__ import annotations
