@@ -93,6 +93,26 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert not broken
 
 
+def test_each_decision_has_one_row_with_its_title_and_state() -> None:
+    """A decision that was replaced or changed names a later one that exists."""
+    folder = ROOT / "docs/decisions"
+    row = re.compile(r"^\| \[(\d+)\]\(([\w.-]+)\) (.+) \| in force(?:, changed by (.+))? \|$")
+    replaced = re.compile(r"^\| \[(\d+)\]\(([\w.-]+)\) (.+) \| replaced by (.+) \|$")
+    lines = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| [")]
+    titles, faults = {}, []
+    for line in lines:
+        found = row.match(line) or replaced.match(line)
+        if not found or found[2] in titles or not found[2].startswith(f"{int(found[1]):04}-"):
+            faults.append(line)
+            continue
+        titles[found[2]] = f"# {found[1]}. {found[3]}"
+        later = re.fullmatch(r"\[(\d+)\]\((\d{4})-[\w-]+\.md\)", found[4]) if found[4] else None
+        if found[4] and not (later and int(later[1]) == int(later[2]) > int(found[1])):
+            faults.append(line)
+    assert not faults
+    assert titles == {path.name: path.read_text().split("\n")[0] for path in folder.glob("[0-9]*.md")}
+
+
 def test_the_code_map_names_what_is_there() -> None:
     text = page("code-map.md")
     named = set(re.findall(r"`((?:svc|svc_helper|schema|tests|packaging|systemd)/[\w./]*)`", text))
