@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svc.errors import SvcError
 
-# Bytes per system call into a file; more at once cost more on a virtual machine, see docs/performance.md.
+# Bytes per system call into a file; more at once cost more on a virtual machine, see docs/performance-log.md.
 WRITTEN = 64 * 1024
 STANDARD_INPUT = ("-", "/dev/stdin")
 

@@ -284,7 +284,7 @@ def test_of_two_that_do_not_fit_together_one_is_refused_at_once(files: FileRoots
 
 
 def test_the_file_is_written_in_small_pieces(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Larger ones cost several times as much on a virtual machine: docs/performance.md, "fs upload"."""
+    """Larger ones cost several times as much on a virtual machine: docs/performance-log.md, "fs upload"."""
     real, largest = os.splice, 0
 
     def splice(source: int, target: int, count: int, **more: Any) -> int:

@@ -42,7 +42,7 @@ def _write_calls() -> int:
 
 
 def test_it_is_written_in_small_pieces() -> None:
-    """Larger ones cost several times as much on a virtual machine: docs/performance.md, "fs upload"."""
+    """Larger ones cost several times as much on a virtual machine: docs/performance-log.md, "fs upload"."""
     before = _write_calls()
     save("out", bytes(1 << 20), b"end")
     assert _write_calls() - before >= (1 << 20) // (64 * 1024)
