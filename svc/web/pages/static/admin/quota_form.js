@@ -1,7 +1,7 @@
 // The form of a quota: its limits, for whom it holds, and who is over it already.
 import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
-import { formDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/form_dialog.js';
 import { field } from '../shared/form.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';

@@ -2,7 +2,8 @@
 import { all, call } from '../frame/api.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { formDialog, hostDialog } from '../shared/dialogs.js';
+import { hostDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/form_dialog.js';
 import { field, setError } from '../shared/form.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { askToStop, stopLine } from './stopping.js';

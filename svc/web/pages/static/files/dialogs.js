@@ -5,7 +5,7 @@ import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
 import { commands, folderLine, removal } from './lines.js';
 import { apiOf, encodedPath, folderOf, joined, lastOf, readable, argument } from './paths.js';
-import { formDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/form_dialog.js';
 import { field } from '../shared/form.js';
 import { counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';

@@ -1,6 +1,5 @@
-// Dialogs of several screens: forms whose line follows what is typed, and what only the host can do.
-import { command, element, find, setAttribute } from '../frame/dom.js';
-import { noticePlace, sendForm } from './form.js';
+// Dialogs of several screens, and what only the host can do.
+import { command, element, find } from '../frame/dom.js';
 
 let dialogs = 0;
 
@@ -33,44 +32,4 @@ export function hostDialog({ title, paragraphs, lines, extra = [] }) {
   openDialog(title,
     element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', text)), ...extra,
       ...lines.map(command), element('div.ends', closeButton())));
-}
-
-// A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
-// Resolves to what `send` gave, or to null. The focus is on the first field, else on the harmless button. `checks` has
-// the browser check the fields before.
-export function formDialog(
-  { title, fields, lineOf, action, keep = 'Cancel', send, danger = false,
-    failed = /** @type {string | (() => string)} */ (''), checks = false },
-) {
-  const code = element('code');
-  const line = element('div.cmd', code);
-  const button = element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`,
-    'data-key': 'deed' }, action);
-  const form = element('form', { novalidate: !checks, on: { submit } }, noticePlace(), ...fields, line,
-    element('div.ends', element('button.btn', { 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
-      button));
-  const follow = () => {
-    const text = lineOf();
-    code.textContent = text;
-    line.hidden = text === '';
-    setAttribute(button, 'data-cmd', text || null);
-  };
-  let result = null;
-
-  async function submit(event) {
-    event.preventDefault();
-    const came = await sendForm(form, button, failed, send);
-    if (!came) return;
-    result = came[0] ?? true;
-    dialog.close();
-  }
-
-  form.addEventListener('input', follow);
-  form.addEventListener('follow', follow);
-  const dialog = openDialog(title, form);
-  follow();
-  const first = find('.input', form) ?? find('[data-key=keep]', form);
-  first.focus();
-  first.select?.();
-  return new Promise(resolve => dialog.addEventListener('close', () => resolve(result)));
 }

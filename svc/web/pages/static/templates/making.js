@@ -3,7 +3,8 @@ import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
 import { quoted } from '../frame/format.js';
 import { addressOf, commandsOf } from './about.js';
-import { formDialog, openDialog } from '../shared/dialogs.js';
+import { openDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/form_dialog.js';
 import { field, noticePlace, sendForm } from '../shared/form.js';
 
 const BUNDLE_MAX = 64 * 2 ** 20;

@@ -2,7 +2,8 @@
 import { call } from '../frame/api.js';
 import { command, element, icon } from '../frame/dom.js';
 import { quoted } from '../frame/format.js';
-import { closeButton, formDialog, openDialog } from '../shared/dialogs.js';
+import { closeButton, openDialog } from '../shared/dialogs.js';
+import { formDialog } from '../shared/form_dialog.js';
 import { field } from '../shared/form.js';
 
 // Resolves to the renamed record, null where it was not renamed.
