@@ -1,7 +1,5 @@
-// Forms: fields with label, control, hint and error; sending, and what is refused beside its field or in a notice.
+// The fields of forms: label, control, hint and error.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
-import { refused } from '../frame/notices.js';
 
 let controlNumber = 0;
 
@@ -59,39 +57,4 @@ export function pointAtErrors(form, errors = []) {
   const { first, rest } = showErrors(form, errors);
   first?.focus();
   return first !== null && rest.length === 0;
-}
-
-// The place of a form's notice.
-export const noticePlace = () => element('div', { 'data-refused': true, hidden: true });
-
-function showNotice(form, notice) {
-  const place = find('[data-refused]', form);
-  place.replaceChildren(...(notice ? [notice] : []));
-  place.hidden = notice === null;
-  if (notice && !find('[aria-invalid]', form)) notice.focus();
-}
-
-// Show what an error says at its fields, else in the notice; a notice of its own may be thrown as an element.
-function showRefusal(form, error, what) {
-  if (error instanceof Node) showNotice(form, error);
-  else if (!error.fields) throw error;
-  else if (!pointAtErrors(form, error.fields))
-    showNotice(form, refused(error, { what: typeof what === 'string' ? what : what() }));
-}
-
-// Send a form: its button is busy meanwhile; `what` is what was not done, as a sentence or a function. Resolves to
-// [what came], or to null where it was refused.
-export async function sendForm(form, button, what, request) {
-  if (isAway() || button.getAttribute('aria-busy') === 'true') return null;
-  showNotice(form, null);
-  showErrors(form, []);
-  setAttribute(button, 'aria-busy', 'true');
-  try {
-    return [await request()];
-  } catch (error) {
-    if (error.status !== 401) showRefusal(form, error, what);
-    return null;
-  } finally {
-    setAttribute(button, 'aria-busy', null);
-  }
 }

@@ -1,7 +1,7 @@
 // A dialog with a form, whose line follows what is typed.
 import { element, find, setAttribute } from '../frame/dom.js';
 import { openDialog } from './dialogs.js';
-import { noticePlace, sendForm } from './form.js';
+import { noticePlace, sendForm } from './send_form.js';
 
 // A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
 // Resolves to what `send` gave, or to null. The focus is on the first field, else on the harmless button. `checks` has

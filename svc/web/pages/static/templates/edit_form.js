@@ -3,7 +3,8 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { commandsOf } from './about.js';
-import { field, noticePlace, pointAtErrors, sendForm } from '../shared/form.js';
+import { field, pointAtErrors } from '../shared/form.js';
+import { noticePlace, sendForm } from '../shared/send_form.js';
 import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there

@@ -5,7 +5,8 @@ import { quoted } from '../frame/format.js';
 import { addressOf, commandsOf } from './about.js';
 import { openDialog } from '../shared/dialogs.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field, noticePlace, sendForm } from '../shared/form.js';
+import { field } from '../shared/form.js';
+import { noticePlace, sendForm } from '../shared/send_form.js';
 
 const BUNDLE_MAX = 64 * 2 ** 20;
 const TAR = 'application/x-tar';
