@@ -20,7 +20,7 @@ Every command of `svc`, and the page that does the same. The table is generated 
 (`svc/web/pages/shells.py`). `<name>` is a workspace or a template. A command without a page has the reason.
 
 Each page says its commands itself: its own in the line at the foot, and a button's there before it is pressed
-([tour.md](tour.md)).
+([browser.md](browser.md#the-screens)).
 """
 OTHERS = {
     "whoami": ("/settings", "account, home, quota; the display name is changed there"),
@@ -86,7 +86,7 @@ OTHERS = {
     ),
     "admin db-path": ("", "for scripts on the host"),
     "admin doctor": ("/admin/host", "its last run, with remedies"),
-    "admin report": ("", "by root: a file for support"),
+    "admin report": ("", "by root: renews what `/admin/host` shows"),
     "admin tls-fingerprint": (
         "",
         "it is what a browser's page cannot vouch for; `/sign-in` names the command",

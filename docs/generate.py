@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import api_types  # noqa: E402  beside this file
+import browser_commands  # noqa: E402
 import modules  # noqa: E402
 import skill  # noqa: E402
 
@@ -179,6 +180,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/errors.md": errors_page,
     "docs/doctor.md": doctor_page,
     "docs/cli.md": cli_page,
+    "docs/browser-commands.md": browser_commands.page,
     "docs/modules.md": lambda: HEADER.format(source="the docstrings and .importlinter") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
     "schema/api.d.ts": lambda: api_types.page(api()),

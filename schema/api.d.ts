@@ -367,7 +367,7 @@ declare namespace Api {
 
   interface Event {
     actor: EventActor;
-    data: Record<string, any> | null; // by type, see docs/events.md; null for other users'
+    data: Record<string, any> | null; // by type, see docs/api.md; null for other users'
     id: number;
     owner: string | null; // whose thing it is
     reason: string | null; // such as the status_reason of a workspace

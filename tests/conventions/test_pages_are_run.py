@@ -43,13 +43,11 @@ NOT_FOLLOWED = {
     "../README.md": "the first is run by tests/machine/guest/boot-1.sh, the second runs the tests",
     "backup.md": "a timer (tests/machine), repairs and new hosts (tests/e2e/custody, restore-drill.md)",
     "database.md": "repairs of a damaged disk; tests/e2e/processes/test_failing_disk.py",
-    "disk.md": "a disk to format; the figures beside them are of these commands on loop devices",
+    "disk.md": "a disk to format; a file server: tests/agent/podman/test_stores.py",
     "gpus.md": "NVIDIA's toolkit, which needs its driver",
     "install.md": "apt and systemd: tests/machine/guest/boot-3.sh runs them as written",
     "licence.md": "a vendor's file; tests/e2e/test_licence.py",
-    "rollback.md": "ids of sets are examples; tests/machine/guest/update.sh and boot-3.sh",
-    "stores.md": "a file server; tests/agent/podman/test_stores.py, tests/e2e/accounts/test_stores.py",
-    "update.md": "a vendor's release; tests/machine/guest/update.sh",
+    "update.md": "a vendor's release, ids of sets are examples; tests/machine/guest/update.sh and boot-3.sh",
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAMS = (

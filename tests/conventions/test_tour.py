@@ -1,4 +1,4 @@
-"""docs/tour.md holds: every page of the browser is on it; docs/browser-commands.md has the commands."""
+"""docs/browser.md holds: every page of the browser is on it; docs/browser-commands.md has the commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conventions.inspection import ROOT
 
 from svc.web.pages.shells import PAGES
 
-TEXT = (ROOT / "docs/tour.md").read_text()
+TEXT = (ROOT / "docs/browser.md").read_text()
 
 
 def test_the_screens_it_names_are_pages() -> None:

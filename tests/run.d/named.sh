@@ -8,7 +8,7 @@ run_bench() {
     (cd "$TREE" && exec "${WRAP[@]}" "$PREFIX/bin/python3" -m tests.bench "${EXTRA[@]}") </dev/null 9>&-
 }
 
-run_release() { # the machine with a kernel of its own; or debian13, distupgrade, or the named row of docs/reliability.md
+run_release() { # the machine with a kernel of its own; or debian13, distupgrade, or the named row of docs/database.md
     local WRAP=() row=${EXTRA[0]:-release} code=0
     if [ -x "$TREE/tests/machine/$row" ]; then
         in_namespace machine

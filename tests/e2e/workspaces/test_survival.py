@@ -1,4 +1,4 @@
-"""docs/what-survives.md: each cell of its table but those of a reboot, seen with a real workspace.
+"""docs/workspaces.md, "What survives what": each cell of its table but those of a reboot, seen.
 
 What a reboot leaves is seen in tests/machine/guest/boot-2.sh.
 """
@@ -22,8 +22,9 @@ Probe = Callable[[], bool]
 
 def table() -> dict[str, dict[str, str]]:
     """What -> event -> stays or goes, as the page says."""
-    page = (ROOT / "docs/what-survives.md").read_text()
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    page = (ROOT / "docs/workspaces.md").read_text()
+    section = page.split("\n## What survives what\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
     return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[1:]}
 
 

@@ -1,4 +1,4 @@
-"""docs/retention.md says what the program does, and root's log can be rotated under it."""
+"""docs/database.md says what the program does, and root's log can be rotated under it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 def page() -> dict[str, str]:
-    text = (ROOT / "docs/retention.md").read_text()
+    text = (ROOT / "docs/database.md").read_text()
     return dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", text, re.MULTILINE))
 
 

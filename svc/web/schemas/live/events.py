@@ -72,7 +72,7 @@ class Event(Schema):
         allow_none=True, metadata={"description": "such as the status_reason of a workspace"}
     )
     data = fields.Dict(
-        allow_none=True, metadata={"description": "by type, see docs/events.md; null for other users'"}
+        allow_none=True, metadata={"description": "by type, see docs/api.md; null for other users'"}
     )
 
 
