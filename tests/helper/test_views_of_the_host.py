@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import signal
 import subprocess
 import time
@@ -19,7 +20,12 @@ PARTS = ROOT / "tests/run.d"
 VIEWS = Path("/var/cache/svc-tests/views")
 NAME, PORT = "tsh-both", 5078
 # As tests/run starts a suite: what two runs would both have, and then what they see of it.
-SUITE = f'. {PARTS}/host.sh; TREE={ROOT}; in_namespace helper; "${{WRAP[@]}}" /usr/bin/python3 -I -c "$0"'
+BEGIN = f". {PARTS}/host.sh; HERE={ROOT}/tests TREE={ROOT} RESULTS=/tmp; "
+SUITE = BEGIN + 'in_namespace helper; "${WRAP[@]}" /usr/bin/python3 -I -c "$0"'
+SUITES = (
+    BEGIN
+    + 'for suite in helper hostile; do in_namespace $suite; "${WRAP[@]}" /usr/bin/python3 -I -c "$0"; done'
+)
 HAVE = f"""
 import fcntl, json, os, pathlib, pwd, socket, subprocess, sys
 subprocess.run(["useradd", "--create-home", "{NAME}"], check=True)
@@ -90,6 +96,16 @@ def facts(run: subprocess.Popen[str]) -> dict[str, Any]:
     assert line, run.stderr.read()
     found: dict[str, Any] = json.loads(line)
     return found
+
+
+def test_suites_beside_each_other_have_accounts_of_their_own() -> None:
+    """One changes what the others would read: /etc/passwd, the next uid, the next subordinate ids."""
+    create = "import subprocess; subprocess.run(['useradd', 'tsh-both']); subprocess.run(['id', 'tsh-both']);"
+    create += "print(open('/etc/subuid').read().split('tsh-both:')[1], flush=True)"
+    command = [PARTS / "view", ROOT, "env", "SVC_TEST_VIEW=host", "bash", "-c", SUITES, create]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    users = re.findall(r"uid=(\d+).*\n(\d+):", done.stdout)
+    assert len(users) == 2 and not {*users[0]} & {*users[1]}, (done.stdout, done.stderr)
 
 
 def test_two_runs_have_the_same_names_ports_and_locks(begin: Begin) -> None:

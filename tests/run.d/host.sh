@@ -41,6 +41,7 @@ in_namespace() { # SUITE: how its processes are started
         ;;
     esac
     [ "$1" = machine ] || [ ! -d /run/systemd/system ] || WRAP=("$TREE/tests/run.d/without-systemd" "${WRAP[@]}")
+    [ "$1" = machine ] || [ -z "${SVC_TEST_VIEW:-}" ] || WRAP=("$HERE/run.d/own-accounts" "$RESULTS" "$1" "${WRAP[@]}")
     WRAP=(setpriv --pdeathsig KILL "${WRAP[@]}")
 }
 

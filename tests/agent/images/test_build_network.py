@@ -50,7 +50,7 @@ def test_a_build_does_not_reach_the_hosts_loopback(agent: Agent, image: str, por
     answer = agent.call("image.build", give=archive(text), image=REF, bases=[image], triggers=False)
     assert answer.data
     lines = lines_of(answer)
-    assert any(line.startswith("default via 10.0.2.2") for line in lines), "it has a network"
+    assert any(line.startswith("default via 10.0.2.2") for line in lines), lines  # it has a network
     assert not any(MARK in line for line in lines), lines
     assert agent.call("image.remove", image=REF).data == {"removed": True}
 
