@@ -25,7 +25,6 @@ FOLLOWED = {
     "gpus.md": "e2e/guides/test_user_guides.py",
     "jupyter.md": "e2e/guides/test_user_guides.py",
     "laptop.md": "e2e/guides/test_user_guides.py",
-    "limits.md": "e2e/guides/test_reference_guides.py",
     "ports.md": "e2e/guides/test_user_guides.py",
     "quotas.md": "e2e/guides/test_admin_guides.py",
     "recipes.md": "conventions/test_recipes.py",

@@ -1,4 +1,4 @@
-"""The reference pages for users, word for word: files.md, templates.md, workspaces.md, limits.md."""
+"""The reference pages for users, word for word: files.md, templates.md, workspaces.md."""
 
 from __future__ import annotations
 
@@ -107,7 +107,6 @@ def test_workspaces_and_limits(service: Service, registry: str, guide: Callable[
         printed = guide("workspaces.md").follow({})
         assert "http://127.0.0.1:" in printed["Ports"]
         assert "10.89." in printed["Networks: workspaces reach each other by name"]
-        guide("limits.md").follow({})
     finally:
         must(run(USER, "ws", "delete", "lab", "nb", "tools", "--yes", env=service.env))
         must(run("root", "admin", "edit-user", USER, "--quota", "default", env=service.env))
