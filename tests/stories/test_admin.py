@@ -82,7 +82,7 @@ def test_an_administrator_sets_a_quota(visit: Visit, grace: str, service: Servic
     find(driver, "dialog[open] [name=max_running]").send_keys("1")
     find(driver, "dialog[open] [name=max_memory_bytes]").send_keys("1.5")
     shown = texts(driver, "dialog[open] .cmd code")[0]
-    press(driver, "dialog[open] [data-key=deed]")
+    press(driver, "dialog[open] [data-key=confirm]")
     says(driver, "1.5 GiB", 'tr[data-id="story"]')
     listed = {one["name"]: one for one in must(as_root(service, "quota", "list", "--json")).json()["items"]}
     assert (listed["story"]["max_running"], listed["story"]["max_memory_bytes"]) == (1, 3 << 29)
@@ -92,7 +92,7 @@ def test_an_administrator_sets_a_quota(visit: Visit, grace: str, service: Servic
     press(driver, f'tr[data-id="{USER}"] [data-key=edit]')
     find(driver, "dialog[open] [name=quota]").send_keys("story")
     says(driver, "1.5 GiB memory", "dialog[open]")
-    press(driver, "dialog[open] [data-key=deed]")
+    press(driver, "dialog[open] [data-key=confirm]")
     says(driver, "story", f'tr[data-id="{USER}"]')
     accounts = must(run(grace, "api", "GET", "/api/admin/users", env=service.env)).json()["items"]
     assert {one["name"]: one["quota"] for one in accounts}[USER] == "story"
@@ -106,7 +106,7 @@ def test_an_administrator_sets_a_quota(visit: Visit, grace: str, service: Servic
     must(as_root(service, "edit-user", USER, "--quota", "default"))
     driver.refresh()
     press(driver, 'tr[data-id="story"] [data-key=remove]:not([aria-disabled])')
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     until(driver, lambda: "story" not in texts(driver, "tbody .name"), "no row of it")
     assert not complaints(driver)
 
@@ -116,7 +116,7 @@ def test_an_account_is_disabled_and_enabled(visit: Visit, grace: str, service: S
     driver = visit(grace, "/admin/users")
     says(driver, "administrator", f'tr[data-id="{grace}"]')
     item(driver, USER, "Disable")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     says(driver, "Disabled", f'tr[data-id="{USER}"]')
     refused = run(USER, "ws", "list", env=service.env)
     assert refused.code != 0

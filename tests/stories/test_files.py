@@ -40,7 +40,7 @@ def driver(browser: Driver, origin: str, service: Service) -> Iterator[Driver]:
     yield browser
     browser.execute_script(
         "for (const b of document.querySelectorAll('[data-key$=-Cancel]')) b.click();"
-        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=deed]')) b.click()"
+        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=confirm]')) b.click()"
     )
     browser.get("about:blank")
 
@@ -115,7 +115,7 @@ def test_sent_seen_and_loaded_again(
     assert digest(work(USER) / "in by browser/renamed.bin") == hashlib.sha256(content).hexdigest()
     press(driver, "[data-crumbs] a")
     menu(driver, "in%20by%20browser", "remove")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     until(driver, lambda: "in by browser" not in names(driver), "no row")
     assert "in by browser" not in ls(svc, "work")
     assert not complaints(driver)

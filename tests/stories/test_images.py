@@ -25,7 +25,7 @@ def test_pull_remove_and_prune(at_sign_in: Driver, origin: str, svc: Call) -> No
     command = find(driver, f"{ROW} [data-key=remove]").get_attribute("data-cmd")
     assert command == "svc image delete base --yes"
     press(driver, f"{ROW} [data-key=remove]")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     says(driver, "Not in your store", ROW)
     assert must(svc("image", "overview", "--json")).json()["items"] == []
 
@@ -33,7 +33,7 @@ def test_pull_remove_and_prune(at_sign_in: Driver, origin: str, svc: Call) -> No
     must(svc(*command.split()[1:]))
     says(driver, "Unused", ROW)  # nobody reloads the page
     press(driver, "[data-key=prune]")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     says(driver, "Not in your store", ROW)
     assert must(svc("image", "overview", "--json")).json()["items"] == []
 

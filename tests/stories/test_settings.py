@@ -123,7 +123,7 @@ def test_a_token_from_its_line_to_its_end(signed_in: Driver, origin: str, svc: C
     assert "my laptop" in must(svc("token", "list")).out
 
     press(signed_in, "[data-key^=revoke-]")
-    press(signed_in, "dialog[open] button[value=deed]")
+    press(signed_in, "dialog[open] button[value=confirm]")
     says(signed_in, "No tokens", "[data-list]")
     assert "my laptop" not in must(svc("token", "list")).out
     assert ask(origin, "GET", "/api/workspaces", bearer)[0] == 401
@@ -149,7 +149,7 @@ def test_other_sessions_end(signed_in: Driver, origin: str, svc: Call) -> None:
         return sum(ask(origin, "GET", "/api/auth/session", headers)[0] == 200 for headers in others)
 
     press(signed_in, "[data-key^=end-ses]")
-    press(signed_in, "dialog[open] button[value=deed]")
+    press(signed_in, "dialog[open] button[value=confirm]")
     says(signed_in, "this browser and 3 others", "[data-count]")
     assert left() == 3
     typed(svc, find(signed_in, "[data-key^=end-ses]").get_attribute("data-cmd") or "")
@@ -157,7 +157,7 @@ def test_other_sessions_end(signed_in: Driver, origin: str, svc: Call) -> None:
     signed_in.refresh()
     says(signed_in, "this browser and 2 others", "[data-count]")
     press(signed_in, "[data-key=end-all]")
-    press(signed_in, "dialog[open] button[value=deed]")
+    press(signed_in, "dialog[open] button[value=confirm]")
     says(signed_in, "this browser alone", "[data-count]")
     assert left() == 0
     typed(svc, line(signed_in))

@@ -164,7 +164,7 @@ def test_a_build_goes_on_over_a_closed_page(go: Go, svc: Call, registry: str, cl
     says(driver, "Build revision 2", "[data-steps]")
     press(driver, "[data-steps] [data-key=build]")
     press(driver, "[data-steps] [data-key=cancel]")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     says(driver, "Cancelled", "[data-operation]")
     assert must(svc("operation", "list", "--json")).json()["items"][0]["status"] == "cancelled"
 
@@ -258,7 +258,7 @@ def test_fields_are_edited_and_a_bundle_is_saved(
     press(driver, "[data-key=more]")
     press(driver, "[data-key=delete]")
     says(driver, "No workspace was made from it", "dialog[open]")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     until(driver, lambda: driver.current_url.endswith("/templates"), "the gallery")
     assert svc("template", "get", "plainer").code == 1
 

@@ -78,7 +78,7 @@ def test_the_overview(page: Driver, origin: str, lab: str, svc: Call) -> None:
     says(page, f"{USER} started it", "[data-body=happened]")
     says(page, record(svc)["id"], "[data-body=facts]")
     press(page, "[data-actions] [data-key=stop]")
-    press(page, "dialog[open] button[value=deed]")
+    press(page, "dialog[open] button[value=confirm]")
     says(page, "Stopped", "[data-state]")
     assert record(svc)["status"] == "stopped"
     says(page, f"{USER} stopped it", "[data-body=happened]")
@@ -99,7 +99,7 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     says(page, "Exited with code 3", "[data-id=job]")
     says(page, "nothing to do", "[data-id=job]")
     press(page, "[data-key=stop-talker]")
-    press(page, "dialog[open] button[value=deed]")
+    press(page, "dialog[open] button[value=confirm]")
     says(page, "Stopped", "[data-id=talker]")
     typed(svc, str(find(page, "[data-key=start-talker]").get_attribute("data-cmd")))
     says(page, "Started", "[data-id=talker]")
@@ -110,7 +110,7 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     press(page, "[data-key=add]")
     says(page, "lab has a port web already")
     press(page, "[data-key=remove-web]")
-    press(page, "dialog[open] button[value=deed]")
+    press(page, "dialog[open] button[value=confirm]")
     until(page, lambda: not page.find_elements(By.CSS_SELECTOR, "[data-rows=ports] [data-id=web]"), "no row")
     assert [port["name"] for port in record(svc)["ports"]] == ["talk"]
     press(page, "[data-key=add]")  # what was typed is still there
@@ -122,7 +122,7 @@ def test_settings(page: Driver, origin: str, lab: str, svc: Call) -> None:
     """The line and the button do the same; what is changed meanwhile is told."""
     sign_in(page, origin, "/workspaces/lab/settings")
     press(page, "[data-key=stop-and-edit]")
-    press(page, "dialog[open] button[value=deed]")
+    press(page, "dialog[open] button[value=confirm]")
     until(page, lambda: find(page, MEMORY).is_enabled(), "an open form")
     find(page, MEMORY).send_keys(Keys.CONTROL + "a")
     find(page, MEMORY).send_keys("0.5")
@@ -160,6 +160,6 @@ def test_a_newer_revision(page: Driver, origin: str, lab: str, svc: Call, templa
     says(page, "Stopped", "[data-state]")
     press(page, "[data-actions] [data-key=more]")
     press(page, "[data-actions] [data-cmd='svc ws upgrade lab']")
-    press(page, "dialog[open] [data-key=deed]")
+    press(page, "dialog[open] [data-key=confirm]")
     until(page, lambda: record(svc)["template"]["revision"] == after, "the upgrade")
     says(page, f"revision {after}", "[data-body=facts]")

@@ -50,7 +50,7 @@ def test_from_the_first_page_to_a_stopped_workspace(
     says(driver, "Running", row(driver, "first"))
 
     press(driver, f"{row(driver, 'first')} [data-key=stop]")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     says(driver, "Stopped", row(driver, "first"))
     assert must(svc("ws", "get", "first", "--json")).json()["status"] == "stopped"
 
@@ -60,7 +60,7 @@ def test_from_the_first_page_to_a_stopped_workspace(
 
     press(driver, f"{row(driver, 'first')} [data-key=more]")
     press(driver, f"{row(driver, 'first')} details button.danger")
-    press(driver, "dialog[open] button[value=deed]")
+    press(driver, "dialog[open] button[value=confirm]")
     until(driver, lambda: "first" not in find(driver, "tbody").text, "no row of it")
     assert svc("ws", "get", "first").code != 0
     assert not [line for line in complaints(driver) if "401" not in line]

@@ -122,8 +122,8 @@ ADD = (
     "field.dispatchEvent(new Event('input', {bubbles: true}));"
     "document.querySelector('[data-key=add]').click();"
 )
-DEED = press("dialog[open] [data-key=deed]")
-DIALOG_DEED = press("dialog[open] button[value=deed]")
+CONFIRM = press("dialog[open] [data-key=confirm]")
+DIALOG_CONFIRM = press("dialog[open] button[value=confirm]")
 SAID = "[data-no-permission]"
 
 STATES: dict[str, State] = {
@@ -137,10 +137,10 @@ STATES: dict[str, State] = {
     "users menu": State("/admin/users", ROW, administrator, MENU),
     "users edit": State("/admin/users", ROW, administrator, press("[data-id=ada] [data-key=edit]")),
     "users edit, wrong": State(
-        "/admin/users", ROW, _wrong, press("[data-id=ada] [data-key=edit]") + DEED
+        "/admin/users", ROW, _wrong, press("[data-id=ada] [data-key=edit]") + CONFIRM
     ),
     "users disable": State("/admin/users", ROW, administrator, item("Disable")),
-    "users disable refused": State("/admin/users", ROW, _last, item("Disable") + DIALOG_DEED),
+    "users disable refused": State("/admin/users", ROW, _last, item("Disable") + DIALOG_CONFIRM),
     "users delete": State("/admin/users", ROW, administrator, item("Delete")),
     "users new": State("/admin/users", ROW, administrator, press("[data-key=new]")),
     "quotas": State("/admin/quotas", ROW, administrator),
@@ -148,7 +148,7 @@ STATES: dict[str, State] = {
     "quotas not read": State("/admin/quotas", "#screen .notice", unread(QUOTAS)),
     "quotas no permission": State("/admin/quotas", SAID),
     "quotas edit": State("/admin/quotas", ROW, administrator, QUOTA + TYPE),
-    "quotas new": State("/admin/quotas", ROW, administrator, press("[data-key=new]") + DEED),
+    "quotas new": State("/admin/quotas", ROW, administrator, press("[data-key=new]") + CONFIRM),
     "quotas remove": State(
         "/admin/quotas", ROW, administrator, press("[data-id=course-2025] [data-key=remove]")
     ),

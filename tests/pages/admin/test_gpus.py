@@ -78,7 +78,7 @@ def test_stop_a_holders_workspace(gpus: Driver, canned: Canned) -> None:
         return records.workspace("sweep-3")
 
     canned.answers["POST /api/workspaces/ws-sweep-3/stop"] = stop
-    press(gpus, "dialog[open] button[value=deed]")
+    press(gpus, "dialog[open] button[value=confirm]")
     says(gpus, "Free", row(2))
     until(gpus, lambda: not gpus.find_elements(By.CSS_SELECTOR, ".notice.danger"), "no lost GPU")
 
@@ -86,7 +86,7 @@ def test_stop_a_holders_workspace(gpus: Driver, canned: Canned) -> None:
 def test_a_stop_that_is_refused(gpus: Driver, canned: Canned) -> None:
     canned.refuse("POST /api/workspaces/ws-sweep-3/stop", 503, "engine_unavailable", "Podman did not answer")
     press(gpus, "[data-key=lost-ws-sweep-3]")
-    press(gpus, "dialog[open] button[value=deed]")
+    press(gpus, "dialog[open] button[value=confirm]")
     says(gpus, "sweep-3 was not stopped. Podman did not answer.", "[data-answer] [role=alert]")
     says(gpus, "Stop", row(2))
 

@@ -63,7 +63,7 @@ def test_edit(quotas: Driver, canned: Canned) -> None:
     type_into(quotas, "max_memory_bytes", "1.5")
     type_into(quotas, "max_image_bytes", "")
     type_into(quotas, "max_running", "many")
-    press(quotas, "dialog[open] [data-key=deed]")
+    press(quotas, "dialog[open] [data-key=confirm]")
     says(quotas, "A whole number, or empty for no limit.", "dialog[open] .field:has(#f-max_running)")
     assert focused(quotas) == "max_running"
     type_into(quotas, "max_running", "4")
@@ -85,7 +85,7 @@ def test_amounts_that_were_not_touched_stay_to_the_byte(browser: Driver, canned:
     canned.answers["PUT /api/admin/quotas/odd"] = odd
     visit(browser, canned, "/admin/quotas")
     press(browser, '[data-id="odd"] [data-key=edit]')
-    press(browser, "dialog[open] [data-key=deed]")
+    press(browser, "dialog[open] [data-key=confirm]")
     sent = until(browser, lambda: canned.sent("PUT /api/admin/quotas/odd"), "the request")
     assert (sent[0][0]["max_memory_bytes"], sent[0][0]["max_cpu"]) == (1_234_567_891, 1.25)
 
@@ -97,10 +97,10 @@ def test_a_quota_that_was_changed_meanwhile(quotas: Driver, canned: Canned) -> N
     other = quota("lab", 3, max_gpus=6)
     canned.answers[LAB] = page([other])
     canned.answers["PUT /api/admin/quotas/lab"] = other
-    press(quotas, "dialog[open] [data-key=deed]")
+    press(quotas, "dialog[open] [data-key=confirm]")
     says(quotas, "Lab was changed since this form was opened: GPUs 6.", "dialog[open] [role=alert]")
     assert not canned.sent("PUT /api/admin/quotas/lab")
-    press(quotas, "dialog[open] [data-key=deed]")
+    press(quotas, "dialog[open] [data-key=confirm]")
     until(quotas, lambda: canned.sent("PUT /api/admin/quotas/lab"), "the request")
 
 
@@ -108,7 +108,7 @@ def test_a_new_quota(quotas: Driver, canned: Canned) -> None:
     press(quotas, "[data-key=new]")
     says(quotas, "/api/admin/quotas/NAME", "dialog[open] .cmd")
     type_into(quotas, "name", "lab")
-    press(quotas, "dialog[open] [data-key=deed]")
+    press(quotas, "dialog[open] [data-key=confirm]")
     says(quotas, "There is a quota lab; edit that one.", "dialog[open] .field:has([data-field=name])")
     type_into(quotas, "name", "guests")
     type_into(quotas, "max_gpus", "0")
@@ -116,7 +116,7 @@ def test_a_new_quota(quotas: Driver, canned: Canned) -> None:
     made = quota("guests", max_gpus=0)
     canned.answers["PUT /api/admin/quotas/guests"] = made
     canned.answers[LAB] = page([*records.quotas(), made])
-    press(quotas, "dialog[open] [data-key=deed]")
+    press(quotas, "dialog[open] [data-key=confirm]")
     says(quotas, "guests", "tbody")
     assert canned.sent("PUT /api/admin/quotas/guests")[0][0]["max_gpus"] == 0
 
@@ -134,7 +134,7 @@ def test_remove(quotas: Driver, canned: Canned) -> None:
     )  # fmt: skip
     press(quotas, '[data-id="course-2025"] [data-key=remove]')
     says(quotas, "svc api DELETE /api/admin/quotas/course-2025", "dialog[open] .cmd")
-    press(quotas, "dialog[open] button[value=deed]")
+    press(quotas, "dialog[open] button[value=confirm]")
     says(quotas, "course-2025 was not removed. The quota course-2025 is in use by joan.", "[data-answer]")
     says(quotas, "sudo svc admin edit-user joan --quota default", "[data-answer] .cmd")
 
@@ -144,7 +144,7 @@ def test_remove(quotas: Driver, canned: Canned) -> None:
 
     canned.answers["DELETE /api/admin/quotas/course-2025"] = delete
     press(quotas, '[data-id="course-2025"] [data-key=remove]')
-    press(quotas, "dialog[open] button[value=deed]")
+    press(quotas, "dialog[open] button[value=confirm]")
     until(quotas, lambda: "course-2025" not in texts(quotas, "tbody .name"), "no row of it")
 
 

@@ -139,7 +139,7 @@ def test_edit(users: Driver, canned: Canned) -> None:
     says(users, '"quota": null', "dialog[open] .cmd")
     wrong = {"field": "display_name", "code": "invalid", "message": "must not contain control characters"}
     canned.refuse("PATCH /api/users/ada", 422, "validation_failed", "display_name: no", fields=[wrong])
-    press(users, "dialog[open] [data-key=deed]")
+    press(users, "dialog[open] [data-key=confirm]")
     says(users, "must not contain control characters", "dialog[open] .field:has([data-field=display_name])")
     assert focused(users) == "display_name"
     canned.answers["PATCH /api/users/ada"] = account("ada", "Augusta Ada", superuser=False)
@@ -158,7 +158,7 @@ def test_a_refused_edit_keeps_what_was_typed(users: Driver, canned: Canned) -> N
     )  # fmt: skip
     press(users, '[data-id="emmy"] [data-key=edit]')
     find(users, "dialog[open] [name=quota]").send_keys("lab")
-    press(users, "dialog[open] [data-key=deed]")
+    press(users, "dialog[open] [data-key=confirm]")
     says(users, "quota: there is no policy lab.", "dialog[open] [role=alert]")
     says(users, "sudo svc admin quota list", "dialog[open] [role=alert] .cmd")
     assert find(users, "dialog[open] [name=quota]").get_property("value") == "lab"
@@ -183,7 +183,7 @@ def test_disable_and_enable(users: Driver, canned: Canned) -> None:
 
     canned.answers["PATCH /api/users/ada"] = disable
     menu(users, "ada", "Disable")
-    press(users, "dialog[open] button[value=deed]")
+    press(users, "dialog[open] button[value=confirm]")
     says(users, "Disabled", '[data-id="ada"]')
     assert canned.sent("PATCH /api/users/ada")[0][0] == {"disabled": True}
 
@@ -209,7 +209,7 @@ def test_what_is_refused_says_why(users: Driver, canned: Canned) -> None:
         hint="sudo svc admin edit-user emmy --disable --last-administrator",
     )  # fmt: skip
     menu(users, "emmy", "Disable")
-    press(users, "dialog[open] button[value=deed]")
+    press(users, "dialog[open] button[value=confirm]")
     says(
         users,
         "emmy was not disabled. emmy is the last administrator besides root.",
@@ -281,7 +281,7 @@ def test_the_workspaces_of_an_account(users: Driver, canned: Canned) -> None:
     assert find(users, "dialog[data-ask] .cmd").text == "svc ws stop ws-train --owner ada"
     assert focused(users) == "Let it run"
     assert not canned.sent("POST /api/workspaces/ws-train/stop")
-    press(users, "dialog[data-ask] button[value=deed]")
+    press(users, "dialog[data-ask] button[value=confirm]")
     says(users, "stopped", "dialog[open]")
 
 
@@ -311,14 +311,14 @@ def test_hostile_names_are_text(browser: Driver, canned: Canned) -> None:
 
 
 def test_many_accounts(browser: Driver, canned: Canned) -> None:
-    """Not all are built: piece by piece, as the person asks."""
+    """Not all are built: page by page, as the person asks."""
     records.administrator(canned)
     canned.answers["GET /api/admin/users"] = page([account(f"user-{number:04}") for number in range(1000)])
     visit(browser, canned, "/admin/users")
     says(browser, "1000 accounts, 0 administrators", ".lede")
     assert len(names(browser)) == 200
     says(browser, "200 of 1000 rows", "[data-more]")
-    press(browser, "[data-key=piece]")
+    press(browser, "[data-key=more-rows]")
     until(browser, lambda: len(names(browser)) == 400, "more rows")
     find(browser, "[data-search]").send_keys("user-0999")
     until(browser, lambda: names(browser) == ["user-0999"], "the search, of all")

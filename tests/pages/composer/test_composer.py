@@ -216,7 +216,7 @@ def test_what_cannot_start_says_so_with_the_button_that_mends_it(browser: Driver
     says(browser, "Its programs end", "dialog[open]")
     assert focused(browser) == "Let it run"
     pages.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: pages.sent("POST /api/workspaces/train-7b/stop"), "the stop")
 
     press(browser, "[data-key=mend-gpu_count]")

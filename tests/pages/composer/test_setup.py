@@ -110,7 +110,7 @@ def test_a_start_that_is_refused(browser: Driver, pages: Canned) -> None:
     pages.answers[START] = records.workspace("vllm-1", "running")
     pages.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
     press(browser, ".notice [data-key=act]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1/terminal"), "its terminal")
     assert pages.sent("POST /api/workspaces/train-7b/stop")
 
@@ -147,7 +147,7 @@ def test_cancelled(browser: Driver, pages: Canned) -> None:
     assert find(browser, "[data-key=cancel]").get_attribute("data-cmd") == "svc operation cancel op-9d2mx41r"
     press(browser, "[data-key=cancel]")
     says(browser, "svc operation cancel op-9d2mx41r", "dialog[open] .cmd")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Cancelled. There is no workspace vllm-1.", ".notice")
     press(browser, "[data-key=back]")
     says(browser, "What will happen", ".a-plan")

@@ -362,7 +362,7 @@ def test_remove_asks_first(browser: Driver, canned: Canned, disk: Disk) -> None:
     says(browser, "2 chosen", "[data-count]")
     press(browser, "[data-chosen] [data-key=remove]")
     says(browser, "Remove 2 entries?", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Nothing in here yet", ".empty")
     assert disk.content == {}
 
@@ -379,10 +379,10 @@ def test_what_is_asked_in_a_root_is_done_there(browser: Driver, canned: Canned, 
     visit(browser, canned, "/files/models")
     press(browser, "[data-key=root-work]")
     menu(browser, "notes.txt", "remove")
-    find(browser, "dialog[open] button[value=deed]")
+    find(browser, "dialog[open] button[value=confirm]")
     browser.execute_script("history.back()")
     until(browser, lambda: line(browser) == "svc fs ls models", "the other root")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: removed, "the removal")
     assert removed == ["/api/fs/work/file"]
 
@@ -393,7 +393,7 @@ def test_a_removal_that_is_refused(browser: Driver, canned: Canned, disk: Disk) 
     )
     visit(browser, canned, "/files/work")
     menu(browser, "notes.txt", "remove")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "notes.txt was not removed. Permission denied.", ".notice[role=alert]")
     says(browser, "svc fs ls work", ".notice .cmd")
 

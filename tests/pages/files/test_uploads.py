@@ -41,7 +41,7 @@ def nothing_under_way(browser: Driver) -> Iterator[None]:
     yield
     browser.execute_script(
         "for (const b of document.querySelectorAll('[data-key$=-Cancel], [data-key$=-Skip]')) b.click();"
-        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=deed]')) b.click()"
+        "for (const b of document.querySelectorAll('dialog[data-ask] button[value=confirm]')) b.click()"
     )
 
 
@@ -136,7 +136,7 @@ def test_four_at_once_and_on_to_another_folder(browser: Driver, canned: Canned, 
 
 def agree_if_asked(driver: Driver) -> None:
     """Cancel: it is asked about once something of it was sent."""
-    for button in driver.find_elements(By.CSS_SELECTOR, "dialog[open] button[value=deed]"):
+    for button in driver.find_elements(By.CSS_SELECTOR, "dialog[open] button[value=confirm]"):
         button.click()
 
 

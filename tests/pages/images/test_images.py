@@ -89,7 +89,7 @@ def test_prune_names_what_goes(browser: Driver, pages: Canned) -> None:
 
     pages.answers[PRUNE] = prune
     press(browser, "[data-key=prune]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Removed 3 images, 15 GiB", ".toasts")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, row(4)), "no row of it")
     find(browser, "[data-key=prune][aria-disabled=true]")
@@ -123,7 +123,7 @@ def test_one_image_is_removed(
     says(browser, "it frees at least", "dialog[open]")
     says(browser, command, "dialog[open] .cmd")
     pages.answers[request_] = (204, None, {})
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: pages.sent(request_), "the removal")
 
 
@@ -165,7 +165,7 @@ def test_pull_build_and_cancel(browser: Driver, pages: Canned) -> None:
     press(browser, "tr[data-id=op-1] [data-key=cancel]")
     says(browser, "Cancel the ", "dialog[open]")
     assert not pages.sent("POST /api/operations/op-1/cancel")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: pages.sent("POST /api/operations/op-1/cancel"), "the request")
 
 

@@ -99,7 +99,7 @@ def test_shells_are_tabs(browser: Driver, canned: Canned, terminals: Terminals) 
     says(browser, "Close 1 vim train.py?", "dialog[open]")
     says(browser, "svc ws shell train-7b --close t-1k2m9x", "dialog[open] code")
     assert focused(browser) == "Let it run"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: tabs(browser) == ["2 nvidia-smi -l 1*"], "one tab")
     assert canned.sent(f"DELETE {records.PATH}/terminals/t-1k2m9x")
     press(browser, "[data-another]")

@@ -158,7 +158,7 @@ def test_it_starts_and_stops(browser: Driver, canned: Canned) -> None:
     keys(browser, Keys.ENTER)
     says(browser, "Stop train-7b?", "dialog[open]")
     assert focused(browser) == "Let it run"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("POST /api/workspaces/ws-train-7b/stop"), "the stop")
 
 
@@ -240,7 +240,7 @@ def test_two_templates_of_one_name_are_told_apart(browser: Driver, canned: Canne
 
 
 def test_while_the_service_is_away(browser: Driver, canned: Canned) -> None:
-    """Places can be gone to; deeds say why they wait."""
+    """Places can be gone to; actions say why they wait."""
     opened(browser, canned)
     until(browser, lambda: canned.streams, "the stream")
     for request in ("GET /api/health", "GET /api/events"):

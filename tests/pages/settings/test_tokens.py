@@ -90,7 +90,7 @@ def test_revoking(browser: Driver, canned: Canned) -> None:
     assert not canned.sent(path)
     answers_once(canned, path, (204, None, {}), "GET /api/tokens", records.tokens()[1:])
     press(browser, f"{row(0)} [data-key^=revoke-]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, row(0)), "no such row")
     until(browser, lambda: focused(browser) == "Revoke laptop", "the next")
     said = find(browser, "[data-said]")
@@ -102,7 +102,7 @@ def test_a_token_that_was_not_revoked(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/settings/tokens")
     canned.refuse(f"DELETE /api/tokens/{records.tokens()[1]['id']}", 503, "busy", "the database is busy")
     press(browser, f"{row(1)} [data-key^=revoke-]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "laptop was not revoked. The database is busy.", "[data-answer]")
     press(browser, "[data-answer] [data-key=dismiss]")
     find(browser, row(1))
@@ -115,7 +115,7 @@ def test_a_token_that_was_revoked_elsewhere(browser: Driver, canned: Canned) -> 
         f"DELETE /api/tokens/{records.tokens()[1]['id']}", 404, "not_found", "there is no such token"
     )
     canned.answers["GET /api/tokens"] = page([*records.tokens()[:1], *records.tokens()[2:]])
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, row(1)), "no such row")
     assert not find(browser, "[data-answer]").is_displayed()
 
@@ -226,7 +226,7 @@ def test_ending_one(browser: Driver, canned: Canned) -> None:
     answers_once(canned, f"DELETE {path}/ses-2", (204, None, {}), f"GET {path}", [this, third])
     press(browser, "[data-key=end-ses-2]")
     says(browser, "svc api DELETE /api/auth/sessions/ses-2", "dialog[open] .cmd")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "tr[data-id=ses-2]"), "no such row")
     until(browser, lambda: focused(browser) == "End unknown browser from 10.20.4.3", "the next")
 
@@ -240,7 +240,7 @@ def test_ending_all_others(browser: Driver, canned: Canned) -> None:
     says(browser, command, "dialog[open] .cmd")
     path = "/api/auth/sessions"
     answers_once(canned, f"DELETE {path}", {"ended": 2}, f"GET {path}", records.sessions()[:1])
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "this browser alone", "[data-count]")
     assert not browser.find_elements(By.CSS_SELECTOR, "[data-key=end-all]")
     assert len(canned.sent("DELETE /api/auth/sessions")) == 1
@@ -250,7 +250,7 @@ def test_a_session_that_could_not_be_ended(browser: Driver, canned: Canned) -> N
     visit(browser, canned, "/settings/sessions")
     canned.refuse("DELETE /api/auth/sessions/ses-3", 503, "busy", "the database is busy")
     press(browser, "[data-key=end-ses-3]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "unknown browser was not ended. The database is busy.", "[data-answer]")
 
 

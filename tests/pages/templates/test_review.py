@@ -132,7 +132,7 @@ def test_delete_one_that_waits(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/admin/templates")
     press(browser, "[data-steps] [data-key=delete]")
     says(browser, "It goes for everybody", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("DELETE /api/templates/tpl-torch"), "the request")
 
 
@@ -143,7 +143,7 @@ def test_everybodys_templates(browser: Driver, canned: Canned) -> None:
     says(browser, "debian-tools", "[data-global]")
     press(browser, "[data-global] [data-key=disable-tpl-debian-tools]")
     says(browser, "Workspaces that were made from it stay", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("POST /api/templates/tpl-debian-tools/disable"), "the request")
 
 

@@ -276,7 +276,7 @@ def test_cancel(browser: Driver, canned: Canned) -> None:
     assert button.get_attribute("data-cmd") == "svc operation cancel op-mf3kfwbz"
     press(browser, "[data-steps] [data-key=cancel]")
     says(browser, "Cancel the build of my-torch?", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Cancelled", "[data-operation]")
     says(browser, "8.4 GiB to load, 120 GiB free", "[data-steps]")
 
@@ -329,7 +329,7 @@ def test_the_files_of_the_build(browser: Driver, canned: Canned, tmp_path: Path)
     canned.answers[f"DELETE {PATH}/context/file"] = records.my_torch(revision=5)
     press(browser, "[data-key='remove-requirements.txt']")
     says(browser, "svc template context my-torch --remove requirements.txt", "dialog[open] .cmd code")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent(f"DELETE {PATH}/context/file"), "the request")
     assert not complaints(browser)
 
@@ -488,7 +488,7 @@ def test_delete_says_what_stays(browser: Driver, canned: Canned) -> None:
     says(browser, "Images stay in the stores that have them", "dialog[open]")
     says(browser, "svc template delete my-torch --yes", "dialog[open] code")
     assert focused(browser) == "Cancel"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: browser.current_url.endswith("/templates"), "the gallery")
 
 
@@ -511,10 +511,10 @@ def test_delete_that_would_be_refused(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-key=more]")
     press(browser, "[data-key=delete]")
     says(browser, "2 workspaces were made from it, so it will be refused", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "my-torch was not deleted. 2 workspaces were made from my-torch.", ".notice[role=alert]")
     press(browser, ".notice [data-key=act]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent(f"POST {PATH}/disable"), "the action")
 
 
@@ -528,7 +528,7 @@ def test_menu_of_an_enabled_one(browser: Driver, canned: Canned) -> None:
     assert not browser.find_elements(By.CSS_SELECTOR, "[data-key=delete], [data-key=edit-menu]")
     press(browser, "[data-key=remove-image]")
     says(browser, "These workspaces of yours need it, so it will be refused: train-7b", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("DELETE /api/templates/tpl-torch/image"), "the request")
 
 

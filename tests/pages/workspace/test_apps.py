@@ -82,7 +82,7 @@ def test_start_and_stop(browser: Driver, canned: Canned) -> None:
     says(browser, "svc ws launcher stop train-7b train", "dialog[open] .cmd")
     assert focused(browser) == "Let it run"
     assert not canned.sent(f"POST {path}/train/stop")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Stopped", app("train"))
     names = [row.get_attribute("data-id") for row in browser.find_elements(By.CSS_SELECTOR, f"{APPS} tr")]
     assert names == ["tensorboard", "train", "jupyter"]
@@ -195,7 +195,7 @@ def test_remove_asks_first(browser: Driver, canned: Canned) -> None:
     canned.answers[f"GET {records.PATH}/ports"] = {"items": records.PORTS[:1]}
     press(browser, "[data-key=remove-lab]")
     says(browser, "svc ws port remove train-7b lab", "dialog[open] .cmd")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, f"{PORTS} [data-id=lab]"), "no row")
     assert not canned.sent(f"DELETE {records.PATH}/ports/board")
 

@@ -112,7 +112,7 @@ def test_one_that_is_being_set_up(browser: Driver, canned: Canned) -> None:
     canned.answers["POST /api/operations/op-k3f81c0z/cancel"] = {}
     press(browser, "[data-setup] [data-key=cancel]")
     says(browser, "Cancel the set-up of eval-harness?", "dialog[open]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("POST /api/operations/op-k3f81c0z/cancel"), "the cancel")
     records.serve(canned, shared.workspace("eval-harness"))
     canned.event("operation.finished", subject=subject, data={"kind": "setup"})
@@ -160,7 +160,7 @@ def test_stop_asks_first_and_is_followed(browser: Driver, canned: Canned) -> Non
         return 200, shared.workspace("train-7b"), {}
 
     canned.answers[f"POST {records.PATH}/stop"] = stop
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Stopped", HEAD)
     find(browser, f"{HEAD} [data-key=start]")
 
@@ -185,7 +185,7 @@ def test_a_refused_start(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-answer] [data-key=act]")
     says(browser, "svc ws stop ws-notebook", "dialog[open] .cmd")
     assert not canned.sent("POST /api/workspaces/ws-notebook/stop")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: canned.sent("POST /api/workspaces/ws-notebook/stop"), "the action")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-answer] .notice"), "no notice")
 
@@ -240,7 +240,7 @@ def test_delete(browser: Driver, canned: Canned) -> None:
     press(browser, f"{HEAD} [data-key=more]")
     press(browser, f"{HEAD} details .danger")
     assert focused(browser) == "Cancel"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: browser.current_url.endswith("/workspaces"), "the list")
 
 
@@ -270,7 +270,7 @@ def test_upgrade_says_what_changes(browser: Driver, canned: Canned) -> None:
     ):
         says(browser, text, "dialog[open]")
     assert focused(browser) == "Stay at revision 4"
-    press(browser, "dialog[open] [data-key=deed]")
+    press(browser, "dialog[open] [data-key=confirm]")
     until(browser, lambda: canned.sent(f"POST {records.PATH}/upgrade"), "the upgrade")
     ((body, headers),) = canned.sent(f"POST {records.PATH}/upgrade")
     assert body == {"revision": 5, "replace_container": True}

@@ -329,7 +329,7 @@ def test_one_that_runs_is_stopped_first(browser: Driver, canned: Canned) -> None
         return stopped
 
     canned.answers[f"POST {records.PATH}/stop"] = stop
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: find(browser, MEMORY).is_enabled(), "an open form")
     assert not browser.find_elements(By.CSS_SELECTOR, "[data-reasons] .notice")
 
@@ -373,7 +373,7 @@ def test_delete_says_what_is_lost(browser: Driver, canned: Canned) -> None:
     says(browser, "It runs: its programs are ended first.", "dialog[open]")
     says(browser, "Files in /work stay.", "dialog[open]")
     assert focused(browser) == "Cancel"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: browser.current_url.endswith("/workspaces"), "the list")
 
 

@@ -19,7 +19,7 @@ def press(*selectors: str) -> str:
 
 
 PRESS_STOP = press("[data-id='ws-train-7b'] [data-key=stop]")
-PRESS_DEED = press("dialog[open] button[value=deed]")
+PRESS_CONFIRM = press("dialog[open] button[value=confirm]")
 PRESS_START = press("[data-id='ws-vllm-serve'] [data-key=start]")
 
 
@@ -100,7 +100,7 @@ STATES = {
     "no permission": State(PATH, ".notice .cmd", _root),
     "account disabled": State(PATH, ".notice", _disabled),
     "restarting": State(PATH, ".banner", _restarting),
-    "session ended": State(PATH, ROWS, _signed_out, PRESS_STOP + PRESS_DEED),
+    "session ended": State(PATH, ROWS, _signed_out, PRESS_STOP + PRESS_CONFIRM),
     "no GPUs": State(PATH, ROWS, _no_gpus),
     "lost GPUs": State(PATH, ".slot.lost", _lost),
     "many": State(PATH, ROWS.split()[0], _many),
@@ -114,7 +114,7 @@ STATES = {
     "menu": State(PATH, ROWS, script=press("[data-id='ws-train-7b'] [data-key=more]")),
     "stop asks": State(PATH, ROWS, script=PRESS_STOP),
     "delete asks": State(PATH, ROWS, script=press("[data-id='ws-cuda-samples'] details button.danger")),
-    "stopping": State(PATH, ROWS, lambda canned: canned.hold(STOP), PRESS_STOP + PRESS_DEED),
+    "stopping": State(PATH, ROWS, lambda canned: canned.hold(STOP), PRESS_STOP + PRESS_CONFIRM),
     "refused with an action": State(PATH, ROWS, _refused, PRESS_START),
     "refused, no GPU": State(PATH, ROWS, _no_gpu_left, PRESS_START),
     "keys": State(PATH, ROWS, script="document.querySelector('#keys').showModal()"),

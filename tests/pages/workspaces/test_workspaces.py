@@ -218,7 +218,7 @@ def test_the_session_ended(browser: Driver, canned: Canned) -> None:
         "POST /api/workspaces/ws-train-7b/stop", 401, "unauthenticated", "a valid credential is needed"
     )
     press(browser, "[data-id='ws-train-7b'] [data-key=stop]")
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "What you typed is kept on this page", "#signed-out")
     assert focused(browser) == "password"
     browser.switch_to.active_element.send_keys("three kites above the weir" + Keys.ENTER)
@@ -350,7 +350,7 @@ def test_stop_asks_first(browser: Driver, canned: Canned) -> None:
 
     canned.answers["POST /api/workspaces/ws-train-7b/stop"] = stop
     press(browser, button)
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     says(browser, "Stopped", row(browser, "train-7b"))
     says(browser, "Start", row(browser, "train-7b"))
     assert [body for body, _ in canned.sent("POST /api/workspaces/ws-train-7b/stop")] == [{}]
@@ -399,7 +399,7 @@ def test_delete_and_keep(browser: Driver, canned: Canned) -> None:
     press(browser, f"{row(browser, 'cuda-samples')} details button.danger")
     says(browser, "Files in /work stay", "dialog[open]")
     assert focused(browser) == "Cancel"
-    press(browser, "dialog[open] button[value=deed]")
+    press(browser, "dialog[open] button[value=confirm]")
     until(browser, lambda: "cuda-samples" not in names(browser), "no row")
     until(browser, lambda: browser.switch_to.active_element.get_attribute("data-id"), "the focus in a row")
     assert browser.switch_to.active_element.get_attribute("data-id") == "ws-label-tool"  # in its place

@@ -4,7 +4,7 @@ import { startAdmin } from './page.js';
 import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
-import { isAway, isRead, skeleton } from '../frame/frame.js';
+import { isOffline, isRead, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
@@ -70,7 +70,7 @@ function showPage() {
   const { items, total } = known;
   showRows(find('#screen tbody'),
     pairsOf(items, filters.whole).map(pair => ({ id: String(pair.row.id),
-      says: JSON.stringify([pair.row, pair.began?.id ?? 0]), build: () => auditRow(pair) })
+      key: JSON.stringify([pair.row, pair.began?.id ?? 0]), build: () => auditRow(pair) })
     ));
   find('[data-none]').hidden = items.length > 0;
   find('[data-where]').textContent = items.length
@@ -85,8 +85,9 @@ function showPage() {
 function showButtons() {
   const newerButton = find('[data-key=newer]'), olderButton = find('[data-key=older]');
   newerButton.textContent = at.newer ? `${counted(at.newer, 'newer row')}` : 'Newer';
-  setAttribute(newerButton, 'aria-disabled', isAway() || (at.offset === 0 && at.newer === 0) ? 'true' : null);
-  setAttribute(olderButton, 'aria-disabled', isAway() || at.offset + known.items.length >= known.total ? 'true' : null);
+  setAttribute(newerButton, 'aria-disabled', isOffline() || (at.offset === 0 && at.newer === 0) ? 'true' : null);
+  setAttribute(olderButton, 'aria-disabled',
+    isOffline() || at.offset + known.items.length >= known.total ? 'true' : null);
   setAttribute(newerButton, 'data-cmd',
     apiLine('GET',
       withQuery('/api/admin/audit', { ...queryOf(), offset: at.offset > LIMIT ? String(at.offset - LIMIT) : '' })));
@@ -203,7 +204,7 @@ async function readPage() {
 
 // Whether rows have come: they are counted, and shown when the person asks.
 async function pollNewest() {
-  if (document.hidden || isAway() || at.offset > 0 || !find('[data-filters]')) return;
+  if (document.hidden || isOffline() || at.offset > 0 || !find('[data-filters]')) return;
   const number = asked;
   try {
     const { total } = await call('GET', withQuery('/api/admin/audit', { ...queryOf(), limit: '1' }), {

@@ -4,10 +4,10 @@ import { startAdmin } from './page.js';
 import { isVisible, refreshSoon } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { command, element, find, replace, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
 import { setLine } from '../frame/line.js';
-import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
 import { byteSize, counted, time } from '../frame/format.js';
@@ -29,7 +29,7 @@ const WHAT =
 const EVERY_MS = 3_000; // while users are measured
 
 const known = { users: [], sums: null, waiting: 0, oldest: null };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 let isAsking = false;
 
 async function read({ background }) {
@@ -87,10 +87,10 @@ function list() {
 }
 
 function showList() {
-  const found = known.users.filter(user => TESTS[view.filter](user) && saysText(view.text, [user.name]));
-  const piece = pieceOf(found, find('[data-more]'), view, showList);
+  const found = known.users.filter(user => TESTS[view.filter](user) && hasText(view.text, [user.name]));
+  const listed = pagesOf(found, find('[data-more]'), view, showList);
   const sums = found.length === known.users.length && found.length > 1 ? [sumsRow(known)] : [];
-  showRows(find('#screen tbody'), [...piece.flatMap(rowsOfDisk), ...sums]);
+  showRows(find('#screen tbody'), [...listed.flatMap(rowsOfDisk), ...sums]);
   find('[data-none]').hidden = found.length > 0;
   showFilters(view, name => known.users.filter(TESTS[name]).length);
 }
@@ -127,7 +127,7 @@ async function measure(button) {
 }
 
 setInterval(() => {
-  if (known.waiting > 0 && !document.hidden && !isAway()) refreshSoon();
+  if (known.waiting > 0 && !document.hidden && !isOffline()) refreshSoon();
 }, EVERY_MS);
 find('[data-key=measure]').addEventListener('click', event => measure(event.currentTarget));
 await startAdmin({ read, show,

@@ -10,9 +10,9 @@ const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies'
   'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
 
 export function rowsOfDisk(user) {
-  const lack = lackOf(user), says = JSON.stringify(user);
-  const rows = [{ id: user.name, says, build: () => diskRow(user, lack) }];
-  if (lack) rows.push({ id: `${user.name} lack`, says, build: () => lackRow(user, lack) });
+  const lack = lackOf(user), key = JSON.stringify(user);
+  const rows = [{ id: user.name, key, build: () => diskRow(user, lack) }];
+  if (lack) rows.push({ id: `${user.name} lack`, key, build: () => lackRow(user, lack) });
   return rows;
 }
 
@@ -62,7 +62,7 @@ function lackRow({ name }, text) {
 }
 
 export function sumsRow({ sums, oldest, users }) {
-  return { id: '(all)', says: JSON.stringify([sums, oldest, users.length]),
+  return { id: '(all)', key: JSON.stringify([sums, oldest, users.length]),
     build: () =>
       element('tr.plain', cell(null, '', element('b', `All ${users.length} users`)), ...AMOUNTS.map(([label, key]) =>
         amountCell(label, sums[key], null, key === 'total_bytes')

@@ -101,11 +101,11 @@ function memoryOf({ used_bytes: used, vram_bytes: all }) {
 }
 
 // A GPU of several workspaces has a button for each, which says whose it is.
-function stopButton(holder, isOne, { isAway, stopping, stop }) {
+function stopButton(holder, isOne, { isOffline, stopping, stop }) {
   const name = `${holder.workspace} of ${holder.owner}`;
   const isBusy = stopping.has(holder.workspace_id);
   const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name,
-    stopLine({ id: holder.workspace_id, owner: holder.owner }), { isAway: isAway || isBusy,
+    stopLine({ id: holder.workspace_id, owner: holder.owner }), { isOffline: isOffline || isBusy,
     press: () => stop(holder) });
   button.setAttribute('aria-label', `Stop ${name}`);
   if (isBusy) button.setAttribute('aria-busy', 'true');
@@ -114,7 +114,7 @@ function stopButton(holder, isOne, { isAway, stopping, stop }) {
 
 // The driver lists it no more: who is hit, and what gives the lease back.
 /** @param {Api.GpuCapacity} gpu */
-export function lostNotice(gpu, { isAway, stopping, stop }) {
+export function lostNotice(gpu, { isOffline, stopping, stop }) {
   const own = leases(gpu);
   const text = own.length === 0
     ? ['The driver has it no more; nobody holds it.']
@@ -126,8 +126,8 @@ export function lostNotice(gpu, { isAway, stopping, stop }) {
   const buttons = own.filter(holder => holder.workspace_id).map(holder =>
     element('button.btn.sm.danger', { 'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }),
       'data-key': `lost-${holder.workspace_id}`,
-      'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () => stop(holder) } },
-      icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
+      'aria-disabled': isOffline || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () =>
+        stop(holder) } }, icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
   );
   return element('div.notice.danger', icon('warning'),
     element('div',

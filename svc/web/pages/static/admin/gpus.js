@@ -4,7 +4,7 @@ import { startAdmin } from './page.js';
 import { refreshSoon } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
 import { askToStop } from './stopping.js';
 import { setLine } from '../frame/line.js';
@@ -45,14 +45,14 @@ function show() {
   find('[data-count]').textContent = summary();
   showRows(find('#screen tbody'),
     known.gpus.map(gpu => ({ id: gpu.uuid,
-      says: JSON.stringify([gpu, isAway(), gpu.holders.map(holder => stopping.has(holder.workspace_id))]),
+      key: JSON.stringify([gpu, isOffline(), gpu.holders.map(holder => stopping.has(holder.workspace_id))]),
       build: () => gpuRow(gpu, context()) })
     ));
   replace(find('[data-history]'), ...historyOf());
   setLine('svc ws capacity && svc servers hardware');
 }
 
-const context = () => ({ isAway: isAway(), stopping, stop });
+const context = () => ({ isOffline: isOffline(), stopping, stop });
 
 function modelsOf() {
   const counts = new Map();
@@ -129,7 +129,7 @@ function historyOf() {
 
 async function stop(holder) {
   const { owner, workspace, workspace_id: id } = holder;
-  if (isAway() || stopping.has(id)) return;
+  if (isOffline() || stopping.has(id)) return;
   if (!await askToStop({ id, name: workspace, owner,
     gpus: known.gpus.filter(gpu => gpu.holders.some(other => other.workspace_id === id)) })) return;
   stopping.add(id);
@@ -143,7 +143,7 @@ async function stop(holder) {
 const EVENTS = ['gpu.', 'capacity.', 'workspace.'];
 
 setInterval(() => {
-  if (!document.hidden && !isAway() && findAll('#screen table').length) refreshSoon();
+  if (!document.hidden && !isOffline() && findAll('#screen table').length) refreshSoon();
 }, EVERY_MS);
 await startAdmin({ read, show,
   loading: () => skeletonOf('GPUs', HEADS, [['3'], ['2'], ['3'], ['1'], ['1'], ['3'], ['1'], []], 8),

@@ -1,7 +1,7 @@
 // The host: what root's commands reported of it, and how old that is; what is to be done is done there.
 import { call, outcomes } from '../frame/api.js';
 import { element, find, findAll, replace } from '../frame/dom.js';
-import { hostName, isAway, skeleton } from '../frame/frame.js';
+import { hostName, isOffline, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
 import {
   backupsPanel,
@@ -76,10 +76,10 @@ function show() {
   }
   for (const [name, { side, title, show: panelOf }] of Object.entries(PANELS)) {
     const { value, error } = known[name];
-    const says = JSON.stringify(error ? [error.message, error.code] : value,
+    const key = JSON.stringify(error ? [error.message, error.code] : value,
       (key, part) => (key === 'age_s' ? null : part));
-    if (renderedAs[name] === says) continue;
-    renderedAs[name] = says;
+    if (renderedAs[name] === key) continue;
+    renderedAs[name] = key;
     showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
   }
   setLine('sudo svc admin doctor');
@@ -115,7 +115,7 @@ function skeletonNow() {
 }
 
 setInterval(() => {
-  if (!document.hidden && !isAway() && find('[data-side]')) refreshSoon();
+  if (!document.hidden && !isOffline() && find('[data-side]')) refreshSoon();
 }, EVERY_MS);
 find('[data-key=again]').addEventListener('click', checkAgain);
 find('.lede').replaceChildren(element('span.mono', hostName()));

@@ -6,12 +6,12 @@ import { isVisible, refreshSoon } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { holdersOf, quotaForm } from './quota_form.js';
 import { bytesOf } from './quota_format.js';
-import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
 import { rowButton } from '../shared/row_buttons.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, cell, tableOf } from '../shared/tables.js';
@@ -29,7 +29,7 @@ const FILTERS = { all: 'All', used: 'In use', unused: 'Without accounts' };
 const TESTS = { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 };
 
 const known = { policies: [], accounts: [] };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 const doing = new Set();
 
 async function read({ background }) {
@@ -54,10 +54,10 @@ function show() {
 }
 
 function showList() {
-  const found = known.policies.filter(policy => TESTS[view.filter](policy) && saysText(view.text, [policy.name]));
-  const piece = pieceOf(found, find('[data-more]'), view, showList);
+  const found = known.policies.filter(policy => TESTS[view.filter](policy) && hasText(view.text, [policy.name]));
+  const listed = pagesOf(found, find('[data-more]'), view, showList);
   showRows(find('#screen tbody'),
-    piece.map(policy => ({ id: policy.name, says: JSON.stringify([policy, isAway(), doing.has(policy.name)]),
+    listed.map(policy => ({ id: policy.name, key: JSON.stringify([policy, isOffline(), doing.has(policy.name)]),
       build: () => rowOf(policy) })
     ));
   find('[data-none]').hidden = found.length > 0;
@@ -70,7 +70,7 @@ function showList() {
 function rowOf(policy) {
   const { name, users } = policy;
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
-  const options = press => ({ isAway: isAway() || doing.has(name), press });
+  const options = press => ({ isOffline: isOffline() || doing.has(name), press });
   const limit = ([label, key, form]) =>
     cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
   return element('tr', { tabindex: '-1' }, cell(null, '', element('span.name.ref', name)),
@@ -106,7 +106,7 @@ function removeButton(policy, path, options) {
 
 /** @param {Api.QuotaPolicy} policy */
 async function act(kind, policy, button = null) {
-  if (isAway() || doing.has(policy?.name)) return;
+  if (isOffline() || doing.has(policy?.name)) return;
   answer(null);
   if (kind === 'remove') {
     await remove(policy, button);

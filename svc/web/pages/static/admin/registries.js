@@ -6,7 +6,7 @@ import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, json } from './lines.js';
 import { setError } from '../shared/form.js';
-import { pieceOf } from '../shared/lists.js';
+import { pagesOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, cell, tableOf } from '../shared/tables.js';
 import { counted, quoted } from '../frame/format.js';
@@ -17,7 +17,7 @@ const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/,
 const MOST = 64;
 
 const known = { entries: [], isRead: false };
-const view = { pieces: 1 };
+const view = { pages: 1 };
 const draft = { added: [], removed: new Set() }; // not in force: names that go, entries that come
 
 /** @type {(entry: Api.Registry) => string} */
@@ -76,9 +76,9 @@ function showList() {
     ),
     ...fresh.map(entry => ({ entry, comes: true })),
   ];
-  const piece = pieceOf(rows, find('[data-more]'), view, showList);
+  const listed = pagesOf(rows, find('[data-more]'), view, showList);
   showRows(find('#screen tbody'),
-    piece.map(row => ({ id: keyOf(row.entry), says: JSON.stringify(row), build: () => rowOf(row) })));
+    listed.map(row => ({ id: keyOf(row.entry), key: JSON.stringify(row), build: () => rowOf(row) })));
   find('[data-none]').hidden = rows.length > 0;
   find('[data-count]').textContent = counted(known.entries.length, 'entry', 'entries');
   showHow();

@@ -38,11 +38,11 @@ export function remedyOf(account) {
 
 /** @param {Api.AccountUsage} account */
 export function rowsOfUser(account, context) {
-  const { chips, isAway, doing, me } = context;
+  const { chips, isOffline, doing, me } = context;
   const remedy = remedyOf(account);
-  const says = JSON.stringify([account, chips, isAway, doing, me]);
-  const rows = [{ id: account.name, says, build: () => userRow(account, remedy, context) }];
-  if (remedy) rows.push({ id: `${account.name} remedy`, says, build: () => remedyRow(account, remedy) });
+  const key = JSON.stringify([account, chips, isOffline, doing, me]);
+  const rows = [{ id: account.name, key, build: () => userRow(account, remedy, context) }];
+  if (remedy) rows.push({ id: `${account.name} remedy`, key, build: () => remedyRow(account, remedy) });
   return rows;
 }
 
@@ -102,22 +102,22 @@ function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) 
 }
 
 /** @param {Api.AccountUsage} account */
-function buttonsOf(account, { isAway, doing, act }) {
+function buttonsOf(account, { isOffline, doing, act }) {
   const { name, retired, status, disabled } = account;
   if (retired) return [];
   const enable = disabled && status === 'DISABLED'
     && rowButton('enable', 'Enable', name, apiLine('PATCH', `/api/users/${name}`, { disabled: false }), {
-      isAway: isAway || doing,
+      isOffline: isOffline || doing,
       press: button => act('enable', account, button),
       kind: '',
     });
   return [enable,
-    rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isAway: isAway || doing,
+    rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isOffline: isOffline || doing,
       press: () => act('edit', account) })];
 }
 
 /** @param {Api.AccountUsage} account */
-function menuOf(account, { isAway, doing, me, act }) {
+function menuOf(account, { isOffline, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
   const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
   /** @type {MenuItem[]} */
@@ -137,7 +137,7 @@ function menuOf(account, { isAway, doing, me, act }) {
     items.push({ label: 'Disable', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true,
       press: () => act('disable', account), why: name === me ? 'your own account' : uid === 0 ? 'never root' : null });
   if (uid !== 0) items.push(host('Delete the account', 'delete', adminLine('delete-user', name), true));
-  return rowMenu(name, items, { isAway: isAway || doing });
+  return rowMenu(name, items, { isOffline: isOffline || doing });
 }
 
 function remedyRow({ name }, { what, line, code }) {

@@ -6,10 +6,10 @@ import { refreshSoon } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
-import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
@@ -27,7 +27,7 @@ const TESTS = {
 
 const known = { accounts: /** @type {Api.AccountUsage[]} */ ([]), policies: /** @type {Api.QuotaPolicy[]} */ ([]),
   chips: new Map() };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 const doing = new Set();
 
 async function read({ background }) {
@@ -75,12 +75,12 @@ function show() {
 function showList() {
   const { accounts } = known;
   const found = accounts.filter(account =>
-    TESTS[view.filter](account) && saysText(view.text, [account.name, account.display_name])
+    TESTS[view.filter](account) && hasText(view.text, [account.name, account.display_name])
   );
-  const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isAway: isAway(),
+  const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isOffline: isOffline(),
     doing: doing.has(account.name), me: me(), act });
-  const piece = pieceOf(found, find('[data-more]'), view, showList);
-  showRows(find('#screen tbody'), piece.flatMap(account => rowsOfUser(account, context(account))));
+  const listed = pagesOf(found, find('[data-more]'), view, showList);
+  showRows(find('#screen tbody'), listed.flatMap(account => rowsOfUser(account, context(account))));
   find('[data-none]').hidden = found.length > 0;
   showFilters(view, name => accounts.filter(TESTS[name]).length);
   const administrators = accounts.filter(account => account.superuser && !account.disabled).length;
@@ -90,7 +90,7 @@ function showList() {
 
 /** @param {Api.AccountUsage} account */
 async function act(kind, account, button) {
-  if (isAway() || doing.has(account.name)) return;
+  if (isOffline() || doing.has(account.name)) return;
   const { name } = account;
   if (isOnTheHost(kind)) {
     showOnTheHost(kind, account);

@@ -1,6 +1,6 @@
 // The plan panel: the steps of the request, or the reasons against it with the buttons that resolve them.
 import { element, icon } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { hintOf, ifMeant, refused, sentence } from '../frame/notices.js';
 import { NOT_ALLOWED, picksOf } from './picks.js';
 import { counted, gibibytes, formatSize } from '../frame/format.js';
@@ -24,7 +24,7 @@ export function planOf(facts, on) {
     gpus: requested.gpus,
     loads: loads?.found ?? null,
     isAsking: Boolean(loads?.isAsking),
-    isAway: isAway(),
+    isOffline: isOffline(),
     isBusy: busy,
     verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
     problem: problem
@@ -122,8 +122,8 @@ const numbered = steps =>
       element('div', element('span', title), text && element('span', { class: `muted small num ref ${kind}` }, text)))
   ));
 
-function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isAway, isBusy, why }) {
-  const isOff = isAway || isBusy || Boolean(why);
+function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isOffline, isBusy, why }) {
+  const isOff = isOffline || isBusy || Boolean(why);
   return element('button', {
     class: `btn ${kind}`,
     type,

@@ -46,16 +46,16 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
   const most = quota[`max_${key}`] ?? host[ofHost] ?? null, taken = used[key];
   const share = value => `${most ? Math.max(0, Math.min(100, value / most * 100)) : 0}%`;
   const now = drawn('rect', { class: 'now mine', x: share(taken), width: '0', height: '100%' });
-  const says = element('span.v');
+  const figure = element('span.v');
   const node = element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuemin': 0, 'data-meter': key },
-    element('div.row', element('span', label), says),
+    element('div.row', element('span', label), figure),
     drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
       drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
   function show(requested) {
     const value = requested[key];
     const { text, isOver, isMore } = state(value);
-    says.textContent = text;
-    says.classList.toggle('is-danger', isOver);
+    figure.textContent = text;
+    figure.classList.toggle('is-danger', isOver);
     setAttribute(now, 'class', `now ${isOver ? 'over' : isMore ? 'warn' : 'mine'}`);
     setAttribute(now, 'width', share(Math.min(value ?? Infinity, Math.max(0, (most ?? 0) - taken))));
     const sum = taken + (value ?? 0);

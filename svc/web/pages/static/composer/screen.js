@@ -14,7 +14,7 @@ import {
   showWrong,
   textsOf,
 } from './form.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { delayed } from '../frame/turns.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, refused } from '../frame/notices.js';
@@ -248,7 +248,7 @@ function mend({ key, value }) {
 }
 
 async function act(action) {
-  if (isAway() || busy) return;
+  if (isOffline() || busy) return;
   busy = 'act';
   showPlan();
   try {
@@ -266,7 +266,7 @@ async function act(action) {
 // ---- sending ----
 
 async function send(key) {
-  if (isAway() || busy || setup) return;
+  if (isOffline() || busy || setup) return;
   chosen.isSent = true;
   const { body, wrong } = now();
   if (wrong.size || known.wrong.size) {
@@ -430,13 +430,13 @@ function wants(event) {
 
 onGap(() => setup?.refresh());
 setInterval(async () => {
-  if (!document.hidden && !isAway() && !setup) takeLeft(await whatIsLeft({ names: false }));
+  if (!document.hidden && !isOffline() && !setup) takeLeft(await whatIsLeft({ names: false }));
 }, CAPACITY_MS);
 setInterval(() => {
-  if (!document.hidden && !isAway()) setup?.refresh();
+  if (!document.hidden && !isOffline()) setup?.refresh();
 }, SETUP_MS);
 window.addEventListener('focus', () => {
-  if (!isAway()) refresh();
+  if (!isOffline()) refresh();
 });
 
 await startPage({ read, took, show, wants, back, unready: showBar,

@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { bar, element, icon, replace } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { duration, gibibytes, quoted } from '../frame/format.js';
 
@@ -39,7 +39,7 @@ export function setupOf(operation, { wantsStart, on }) {
 
   function panel() {
     const cancel = element('button.btn.sm', { 'data-key': 'cancel', 'aria-busy': isCancelling ? 'true' : null,
-      'aria-disabled': isAway() ? 'true' : null, 'data-cmd': `svc operation cancel ${quoted(now.id)}`,
+      'aria-disabled': isOffline() ? 'true' : null, 'data-cmd': `svc operation cancel ${quoted(now.id)}`,
       on: { click: stop } }, 'Cancel');
     return element('section.panel', { 'aria-labelledby': 'work-h' },
       element('header',
@@ -128,7 +128,7 @@ export function setupOf(operation, { wantsStart, on }) {
   }
 
   async function stop() {
-    if (isCancelling || isAway() || !await askToCancel(now) || !isOpen(now)) return;
+    if (isCancelling || isOffline() || !await askToCancel(now) || !isOpen(now)) return;
     isCancelling = true;
     show();
     try {

@@ -10,7 +10,7 @@ import { field } from '../shared/form.js';
 import { counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
-// One field and one deed; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
+// One field and one action; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
 // for. Resolves to whether it is done.
 async function askFor({ title, label, value, help, action, line, act, suggest = null, target = null }) {

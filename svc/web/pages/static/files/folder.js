@@ -103,7 +103,7 @@ function showEntries() {
   const next = list.order.slice(0, list.visible).map(path => {
     const entry = list.entries.get(path), isChosen = list.chosen.has(path);
     return { id: path,
-      says: `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`,
+      key: `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`,
       build: () => rowOf(entry, { ...list.context, isChosen, choose }) };
   });
   showRows(find('[data-folder] tbody'), next);

@@ -13,7 +13,7 @@ export const lastOf = path => path.slice(path.lastIndexOf('/') + 1);
 
 function bytesOf(path) {
   return Array.from(path.match(/%[0-9A-Fa-f]{2}|[^%]/g) ?? [],
-    piece => piece.length > 1 ? parseInt(piece.slice(1), 16) : piece.charCodeAt(0));
+    part => part.length > 1 ? parseInt(part.slice(1), 16) : part.charCodeAt(0));
 }
 
 function textOf(path) {

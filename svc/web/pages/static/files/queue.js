@@ -149,7 +149,7 @@ async function finish(item, error) {
   else become(item, 'failed', { error });
 }
 
-// It broke off: the file may have changed, the service may be away, or have refused it in mid-file.
+// It broke off: the file may have changed, the service may not answer, or have refused it in mid-file.
 async function broken(item) {
   try {
     await item.file.slice(0, 1).arrayBuffer();
@@ -167,7 +167,7 @@ async function broken(item) {
   try {
     roots = await call('GET', '/api/fs/roots', { background: true });
   } catch {
-    later(item, { why: 'away', seconds });
+    later(item, { why: 'offline', seconds });
     return;
   }
   const free = roots.items.find(({ id }) => id === item.root)?.free_bytes;
@@ -259,7 +259,7 @@ function watch() {
 setInterval(watch, 1000);
 window.addEventListener('online', goOnNow);
 onState(state => {
-  if (state.name === 'live') { for (const item of inState('broken')) if (item.why === 'away') item.retryAt = 0; }
+  if (state.name === 'live') { for (const item of inState('broken')) if (item.why === 'offline') item.retryAt = 0; }
 });
 window.addEventListener('beforeunload', event => {
   if (uploads.items.some(isUnderWay)) event.preventDefault();

@@ -1,7 +1,7 @@
 // The files screen: file roots, folders, a file's content, and uploads that go on while the person walks about.
 import { call } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { folderSkeleton, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
@@ -76,7 +76,7 @@ window.addEventListener('popstate', () => go('', true));
 
 const barred = () => {
   if (rootNow()?.read_only) return `${at.root} is read-only`;
-  return isAway() ? 'The service does not answer' : '';
+  return isOffline() ? 'The service does not answer' : '';
 };
 
 function show({ isNew }) {
@@ -198,7 +198,7 @@ function showButtons(folder) {
   const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${argument(root, folder)}`,
     upload: `svc fs upload LOCAL-FILE ${argument(root, folder, '/')}` };
   for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
-  setAttribute(find('[data-do=all]'), 'aria-disabled', isAway() ? 'true' : null);
+  setAttribute(find('[data-do=all]'), 'aria-disabled', isOffline() ? 'true' : null);
 }
 
 // What can be done with those that are chosen.
@@ -239,7 +239,7 @@ async function loaded(part, use) {
 }
 
 async function act(kind, entries, place = placeNow()) {
-  if (isAway() || (barred() && !['download', 'archive'].includes(kind))) return;
+  if (isOffline() || (barred() && !['download', 'archive'].includes(kind))) return;
   answer(null);
   await loaded('actions', ({ actions }) => actWith(actions, kind, entries, place));
 }
@@ -344,7 +344,7 @@ const ACTIONS = {
 };
 for (const button of findAll('[data-do]'))
   button.addEventListener('click', () => {
-    if (!button.hasAttribute('aria-disabled') && !isAway()) ACTIONS[button.dataset.do]();
+    if (!button.hasAttribute('aria-disabled') && !isOffline()) ACTIONS[button.dataset.do]();
   });
 for (const input of findAll('input#files, input#tree')) {
   input.addEventListener('change', () => {

@@ -1,7 +1,7 @@
 // The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
 import { ask } from '../frame/asking.js';
 import { bar, element, find, findAll, icon, keyOfFocus, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { folderOf, localArgument, pageOf, placeOf, readable, argument } from './paths.js';
 import {
   addUploads,
@@ -105,11 +105,11 @@ function drawHead() {
 // The disk is full: nothing begins until there is room.
 function drawFull() {
   const place = find('[data-up-full]', panel());
-  const says = uploads.full ? `${uploads.full.code} ${uploads.full.message}` : '';
-  if (place.dataset.says === says) return;
-  place.dataset.says = says;
-  place.hidden = !says;
-  if (!says) {
+  const joined = uploads.full ? `${uploads.full.code} ${uploads.full.message}` : '';
+  if (place.dataset.text === joined) return;
+  place.dataset.text = joined;
+  place.hidden = !joined;
+  if (!joined) {
     place.replaceChildren();
     return;
   }
@@ -130,9 +130,9 @@ function drawFull() {
 
 function rowOfUpload(item) {
   const here = placeOf(location), isHere = here.root === item.root && here.path === folderOf(item.path);
-  const says = [item.state, item.why, item.error?.code, isAway(), isHere].join();
+  const joined = [item.state, item.why, item.error?.code, isOffline(), isHere].join();
   const old = rows.get(item.id);
-  if (old?.says === says) {
+  if (old?.joined === joined) {
     progressOf(item, old.row);
     return old.row;
   }
@@ -144,7 +144,7 @@ function rowOfUpload(item) {
             'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
             `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', stateOf(item)), element('td.c-act', element('div.row', buttonsOf(item))));
-  rows.set(item.id, { row, says });
+  rows.set(item.id, { row, joined });
   progressOf(item, row);
   return row;
 }
@@ -162,7 +162,8 @@ function stateOf(item) {
   return small('muted num');
 }
 
-const BROKEN = { away: 'The connection broke', broke: 'The connection broke', 'signed out': 'The session has ended' };
+const BROKEN = { offline: 'The connection broke', broke: 'The connection broke',
+  'signed out': 'The session has ended' };
 
 function progressOf(item, row) {
   const place = find('.num', row);
@@ -206,7 +207,7 @@ function buttonsOf(item) {
     return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }),
       button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
   }
-  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow),
+  return [item.state === 'broken' && item.why !== 'signed out' && !isOffline() && button('Now', goOnNow),
     button('Cancel', () => cancel([item], cancelUpload))];
 }
 

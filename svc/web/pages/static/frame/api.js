@@ -36,7 +36,7 @@ export class Refusal extends Error {
   }
 }
 
-// No answer at all: the service is away, or the network.
+// No answer at all: the service does not answer, or the network.
 export class Unreachable extends Error {
   constructor() {
     super('The service does not answer.');

@@ -8,13 +8,13 @@ export function ask({ title, paragraphs, action, keep = 'Cancel', line = null, d
     element('form', { method: 'dialog' }, element('h2.ref', { id: 'ask-h' }, title),
       ...paragraphs.map(text => element('p', text)), ...(line ? [element('div.cmd', element('code', line))] : []),
       element('div.ends', harmless,
-        element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`, value: 'deed',
+        element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`, value: 'confirm',
           'data-cmd': line }, action))));
   document.body.append(dialog);
   return new Promise(resolve => {
     dialog.addEventListener('close', () => {
       dialog.remove();
-      resolve(dialog.returnValue === 'deed');
+      resolve(dialog.returnValue === 'confirm');
     });
     dialog.showModal();
     harmless.focus();

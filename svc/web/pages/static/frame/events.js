@@ -11,7 +11,7 @@ const WAITS_S = [1, 2, 4, 8];
 
 const listeners = { event: [], state: [], gap: [] };
 export const onEvent = listener => listeners.event.push(listener);
-export const onState = listener => listeners.state.push(listener); // {name: live, restarting or away, nextAt}
+export const onState = listener => listeners.state.push(listener); // {name: live, restarting or offline, nextAt}
 export const onGap = listener => listeners.gap.push(listener); // events may have been missed: read anew
 
 const channel = new BroadcastChannel('svc.events');
@@ -95,13 +95,13 @@ async function readOn() {
       await pause(60);
       return;
     }
-    name = isRefused ? 'live' : state.name === 'restarting' ? 'restarting' : 'away';
+    name = isRefused ? 'live' : state.name === 'restarting' ? 'restarting' : 'offline';
   }
   do {
     const seconds = name === 'live' ? 0.5 : WAITS_S[Math.min(tries, WAITS_S.length - 1)];
     if (name !== 'live') share('state', { name, nextAt: Date.now() + seconds * 1000 });
     tries = await pause(seconds) ? 0 : tries + 1;
-    name = name === 'live' ? 'away' : name;
+    name = name === 'live' ? 'offline' : name;
   } while (session.secret && !await answers());
 }
 

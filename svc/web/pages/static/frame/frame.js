@@ -7,7 +7,7 @@ import { startLine } from './line.js';
 import { askByPart, refused } from './notices.js';
 import { refreshTimes, time } from './format.js';
 
-const AWAY = ['restarting', 'away'];
+const OFFLINE = ['restarting', 'offline'];
 
 /** @type {Api.SessionUser} */
 let user = null;
@@ -17,7 +17,7 @@ export const hostName = () => location.hostname.replace(/^\[|\]$/g, '');
 const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().split('.')[0];
 
 // True while the service does not answer: buttons are disabled then, and stay in place.
-export const isAway = () => AWAY.includes(stateOfStream().name);
+export const isOffline = () => OFFLINE.includes(stateOfStream().name);
 
 // Note the time of the last successful reading.
 export function isRead() {
@@ -72,7 +72,7 @@ async function readSession() {
         showRefused(error);
         await new Promise(() => {});
       }
-      showBanner({ name: 'away', nextAt: Date.now() + 4000 });
+      showBanner({ name: 'offline', nextAt: Date.now() + 4000 });
       await new Promise(resolve => setTimeout(resolve, 4000));
       find('.banner')?.remove();
     }
@@ -193,7 +193,7 @@ function watchPerson(refresh) {
   const back = () => {
     if (document.hidden || !session.secret) return;
     refreshTimes();
-    if (isAway() || Date.now() - readAt.getTime() > 60_000) refresh();
+    if (isOffline() || Date.now() - readAt.getTime() > 60_000) refresh();
     again();
   };
   document.addEventListener('visibilitychange', back);
@@ -207,7 +207,7 @@ function showBanner(state) {
   clearInterval(bannerTimer);
   const place = find('.main');
   let banner = find('div.banner');
-  if (!AWAY.includes(state.name)) {
+  if (!OFFLINE.includes(state.name)) {
     banner?.remove();
     return;
   }

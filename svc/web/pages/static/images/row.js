@@ -49,29 +49,30 @@ function stateOfImage({ stored, image, isBarred }) {
   return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
 }
 
-function actions(entry, { isAway, busy, press }) {
+function actions(entry, { isOffline, busy, press }) {
   const { stored, image, ref, templateNames } = entry, name = templateNames[0] ?? ref;
   if (image?.operation || entry.isBarred) return [];
-  const isOff = isAway || busy === entry.id;
+  const isOff = isOffline || busy === entry.id;
   if (!stored) {
     const verb = verbOf(ref), label = verb === 'build' ? 'Build' : 'Pull';
     return [
-      rowButton('get', label, name, `svc image ${verb} ${quoted(templateNames[0])} --wait`, { isAway: isOff, kind: '',
-        press: () => press('get', entry) }),
+      rowButton('get', label, name, `svc image ${verb} ${quoted(templateNames[0])} --wait`, { isOffline: isOff,
+        kind: '', press: () => press('get', entry) }),
     ];
   }
   if (stored.used_by.length || stored.containers) return [];
   return [
-    rowButton('remove', 'Remove', name, removalOf(entry).line, { isAway: isOff, press: () => press('remove', entry) }),
+    rowButton('remove', 'Remove', name, removalOf(entry).line, { isOffline: isOff,
+      press: () => press('remove', entry) }),
   ];
 }
 
 // ---- under way ----
 
 /** @param {Api.Operation} operation */
-export function operationRow(operation, { isAway, busy, press }) {
+export function operationRow(operation, { isOffline, busy, press }) {
   const { id, kind, subject, template } = operation, name = template?.name ?? subject.name;
-  const isOff = isAway || busy === id;
+  const isOff = isOffline || busy === id;
   return element('tr', { tabindex: '-1' },
     cell(null, '',
       element('div.stack', element('span.name.ref', name),
@@ -84,7 +85,7 @@ export function operationRow(operation, { isAway, busy, press }) {
         && element('a.btn.sm.quiet', { href: `/templates/${encodeURIComponent(template.id)}`,
           'aria-label': `Log of the build of ${name}`, 'data-cmd': `svc operation log ${quoted(id)}`,
           'data-key': 'log' }, 'Log'),
-        rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isAway: isOff, kind: '',
+        rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isOffline: isOff, kind: '',
           press: () => press('cancel', operation) }))));
 }
 

@@ -3,13 +3,13 @@ import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, replace } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { byName, counted, formatSizeOf } from '../frame/format.js';
 import { showNow, startPage } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
-import { pieceOf } from '../shared/lists.js';
+import { pagesOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
 import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
@@ -17,7 +17,7 @@ import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './r
 const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'],
   ['']];
 const known = { overview: null, images: [], operations: [], barred: new Set() };
-const visible = { order: [], pieces: 1 };
+const visible = { order: [], pages: 1 };
 let busy = '';
 
 // ---- reading ----
@@ -131,7 +131,7 @@ const sample = (kind, before, amount, after) =>
 function showHead() {
   const spare = known.overview.items.filter(item => item.unused);
   const why = spare.length || known.overview.unused_volumes
-    ? isAway() ? 'the service is away' : ''
+    ? isOffline() ? 'the service does not answer' : ''
     : 'nothing is unused';
   const button = element('button.btn', {
     'data-key': 'prune',
@@ -146,13 +146,13 @@ function showHead() {
   replace(find('.head .actions'), button, ...(why ? [element('span.vh', { id: 'why-prune' }, why)] : []));
 }
 
-const context = () => ({ isAway: isAway(), busy, press });
+const context = () => ({ isOffline: isOffline(), busy, press });
 
 function showUnderWay() {
   const rows = known.operations.filter(operation => ['pull', 'build', 'setup'].includes(operation.kind));
   find('[data-under]').hidden = rows.length === 0;
   showRows(find('[data-under] tbody'),
-    rows.map(operation => ({ id: operation.id, says: JSON.stringify([operation, isAway(), busy === operation.id]),
+    rows.map(operation => ({ id: operation.id, key: JSON.stringify([operation, isOffline(), busy === operation.id]),
       build: () => operationRow(operation, context()) })
     ));
 }
@@ -161,9 +161,9 @@ function showImages() {
   const list = inPlace(entries());
   find('[data-list]').hidden = list.length === 0;
   find('[data-none]').hidden = list.length > 0;
-  const piece = pieceOf(list, find('[data-more]'), visible, showImages);
+  const listed = pagesOf(list, find('[data-more]'), visible, showImages);
   showRows(find('[data-list] tbody'),
-    piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]),
+    listed.map(entry => ({ id: entry.id, key: JSON.stringify([entry, isOffline(), busy === entry.id]),
       build: () => imageRow(entry, context()) })
     ));
 }
@@ -179,7 +179,7 @@ function loading() {
 
 // One action at a time; `what` is the message of a failure.
 async function doing(id, what, send, done) {
-  if (isAway() || busy) return;
+  if (isOffline() || busy) return;
   busy = id;
   showNow();
   const act = action =>
@@ -192,7 +192,7 @@ async function doing(id, what, send, done) {
 }
 
 async function press(kind, entry) {
-  if (isAway() || busy) return;
+  if (isOffline() || busy) return;
   if (kind === 'cancel') {
     if (await askToCancel(entry))
       await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () =>

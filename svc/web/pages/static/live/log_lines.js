@@ -47,8 +47,8 @@ export class LogLines {
     this.later({ text: `${text}\n`, isMark: true });
   }
 
-  later(piece) {
-    this.queue.push(piece);
+  later(chunk) {
+    this.queue.push(chunk);
     if (this.isDue) return;
     this.isDue = true;
     requestAnimationFrame(() => {
@@ -71,7 +71,7 @@ export class LogLines {
 
   flush() {
     const before = this.lines.length;
-    for (const piece of this.queue.splice(0)) this.take(piece);
+    for (const chunk of this.queue.splice(0)) this.take(chunk);
     this.open?.write();
     const added = this.lines.length - before;
     if (!this.isAtEnd) this.fresh += added;

@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { counted, quoted } from '../frame/format.js';
@@ -61,8 +61,8 @@ function showSources() {
   if (log.launcher && !names.includes(log.launcher)) names.push(log.launcher);
   const visible = [log.record.name, log.launcher, log.tail, log.hasTimes, ...names].join('\n');
   const place = find('[data-sources]');
-  if (place.dataset.says === visible) return;
-  place.dataset.says = visible;
+  if (place.dataset.text === visible) return;
+  place.dataset.text = visible;
   setAttribute(find('[data-out]'), 'aria-label', `Output of ${log.launcher ?? 'the container'}`);
   setAttribute(find('[data-save]'), 'data-cmd',
     `${commandFor(log.launcher, { follows: false, tail: false })} > ${
@@ -166,7 +166,7 @@ function showFound() {
 // ---- buttons ----
 
 async function save(button) {
-  if (isAway() || button.getAttribute('aria-busy')) return;
+  if (isOffline() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
   const query = [log.launcher && `launcher=${encodeURIComponent(log.launcher)}`, log.hasTimes && 'timestamps=true']
     .filter(Boolean).join('&');

@@ -42,11 +42,11 @@ function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, 
   const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryText(memory),
     used.map(one => one.number).join(' '),
     used.length ? memoryText(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
-  const says = texts.join('\n');
-  if (old?.dataset.says === says) return old;
+  const joined = texts.join('\n');
+  if (old?.dataset.text === joined) return old;
   const kinds = ['mono small', 'mono small', 'r', 'r', null, 'r'];
   const row = old ?? element('tr', { 'data-pid': String(pid) });
-  row.dataset.says = says;
+  row.dataset.text = joined;
   row.replaceChildren(
     ...texts.map((text, at) =>
       element('td', { class: kinds[at] }, at !== 4

@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { onState } from '../frame/events.js';
 import { ask } from '../frame/asking.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/format.js';
@@ -120,7 +120,7 @@ function attachTo(shell) {
 }
 
 async function openAnother() {
-  if (terminal.isOpening || isAway() || isFull() || !runs()) return;
+  if (terminal.isOpening || isOffline() || isFull() || !runs()) return;
   terminal.isOpening = true;
   trouble(null);
   showButtons();
@@ -145,7 +145,7 @@ function trouble(notice) {
 const isFull = () => shells.filter(shell => shell.link?.status.name !== 'ended').length >= terminal.max;
 
 async function closeShell(shell) {
-  if (isAway()) return;
+  if (isOffline()) return;
   const isEnded = shell.link?.status.name === 'ended';
   if (!isEnded) {
     const text = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
@@ -205,8 +205,8 @@ function showStatus() {
   find('[data-screens]').toggleAttribute('data-dim',
     Boolean(shell?.link) && !['open', 'connecting', 'behind'].includes(shell.link.status.name));
   const place = find('[data-status]');
-  if (place.dataset.says !== text.key) {
-    place.dataset.says = text.key;
+  if (place.dataset.text !== text.key) {
+    place.dataset.text = text.key;
     place.replaceChildren(...text.content);
   }
   countDownTo(shell?.link?.status.nextAt ?? null);
@@ -233,7 +233,7 @@ function countDownTo(at) {
 function showButtons() {
   const why = isFull() ? `${terminal.max} shells are open; close one first.` : !runs() ? 'It does not run.' : '';
   const button = find('[data-another]');
-  setAttribute(button, 'aria-disabled', why || isAway() ? 'true' : null);
+  setAttribute(button, 'aria-disabled', why || isOffline() ? 'true' : null);
   setAttribute(button, 'aria-busy', terminal.isOpening ? 'true' : null);
   setAttribute(button, 'title', why || null);
   setAttribute(button, 'data-cmd', `svc ws shell ${nameNow()}`);

@@ -4,7 +4,7 @@ import { hasSingleKeys } from '../frame/choices.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, stateOfStream } from '../frame/events.js';
 import { ask } from '../frame/asking.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
@@ -134,7 +134,7 @@ function groupOf({ group, entries }) {
 }
 
 function optionOf(entry) {
-  const isNotNow = entry.action && isAway();
+  const isNotNow = entry.action && isOffline();
   const sub = isNotNow ? 'not now: the service does not answer' : entry.sub;
   const keys = entry.keys && hasSingleKeys()
     && element('span.push', entry.keys.split(' ').map(key => element('kbd', key)));
@@ -193,7 +193,7 @@ function step(event) {
 async function run() {
   const entry = chosen;
   if (!entry) return;
-  if (entry.action && isAway()) {
+  if (entry.action && isOffline()) {
     find('[role=status]', dialog).textContent = 'Not now: the service does not answer.';
     return;
   }

@@ -2,7 +2,7 @@
 import { session } from '../frame/api.js';
 import { find, findAll, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
-import { goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { goLive, isOffline, isRead, startFrame } from '../frame/frame.js';
 import { unread } from '../frame/notices.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { isUnderHand } from '../shared/still.js';
@@ -24,7 +24,7 @@ const page = { isOpening: false, isVisible: false, isNew: false, isCovered: true
   cover: (...content) => screenNode.replaceChildren(...content) };
 
 // Begin a screen, whose content is in #screen. `read({ background })` reads all of it; `show({ isNew })` renders it:
-// after each reading, and when the service goes away and comes back; `isNew` the first time since it was opened.
+// after each reading, and when the service is or is no longer offline; `isNew` the first time since it was opened.
 // `loading()` gives the skeleton, or null to keep what is there; `failed` is what could not be done, as a sentence or a
 // function of the error; `wants(event)` says whether an event changes the content. Optional: `took(found)` keeps what
 // `read` resolved to, unless something else was opened meanwhile; `may(session)` renders something else for who may not
@@ -96,7 +96,7 @@ export function showNow() {
   const { isNew } = page;
   page.isNew = false;
   page.show({ isNew });
-  for (const button of findAll('[data-deed]')) setAttribute(button, 'aria-disabled', isAway() ? 'true' : null);
+  for (const button of findAll('[data-action]')) setAttribute(button, 'aria-disabled', isOffline() ? 'true' : null);
 }
 
 // Read again and render; not while it is being opened. On 403 and 404 show the error; on other failures keep the last

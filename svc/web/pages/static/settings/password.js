@@ -14,7 +14,7 @@ export function passwordPanel({ user, renewed }) {
   const shows = element('input', { type: 'checkbox', on: { change: () => {
     for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password';
   } } });
-  const button = element('button.btn', { type: 'submit', 'data-deed': true, 'data-key': 'password',
+  const button = element('button.btn', { type: 'submit', 'data-action': true, 'data-key': 'password',
     'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
   const form = element('form.body.stack-4', { on: { submit: event => {
     event.preventDefault();

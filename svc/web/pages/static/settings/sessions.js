@@ -76,7 +76,7 @@ function signOutButton(session) {
 function endButton(session, label) {
   return element('button.btn.sm.danger', {
     'aria-label': `End ${label} from ${session.address}`,
-    'data-deed': true,
+    'data-action': true,
     'data-key': `end-${session.id}`,
     'data-cmd': endCommand(session),
     on: { click: event => end(session, label, event.currentTarget) },
@@ -84,7 +84,7 @@ function endButton(session, label) {
 }
 
 function endAllButton() {
-  return element('button.btn.sm.danger', { 'data-deed': true, 'data-key': 'end-all',
+  return element('button.btn.sm.danger', { 'data-action': true, 'data-key': 'end-all',
     'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } },
     'End all others');
 }

@@ -67,7 +67,7 @@ function rowOf(token) {
         from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean)
       : ['never'])), cell(null, 'c-act', element('div.row', element('button.btn.sm.danger', {
         'aria-label': `Revoke ${name}`,
-        'data-deed': true,
+        'data-action': true,
         'data-key': `revoke-${id}`,
         'data-cmd': revokeCommand(token),
         on: { click: event => revoke(token, event.currentTarget) },

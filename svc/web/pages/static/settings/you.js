@@ -66,7 +66,7 @@ const nameCommand = text =>
 
 function youPanel() {
   const name = element('input.input', { id: 'dn', name: 'display_name', autocomplete: 'name', maxlength: '128' });
-  const save = element('button.btn.primary', { type: 'submit', 'data-deed': true, 'data-key': 'save',
+  const save = element('button.btn.primary', { type: 'submit', 'data-action': true, 'data-key': 'save',
     'data-cmd': nameCommand(known.me.display_name) }, 'Save');
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';

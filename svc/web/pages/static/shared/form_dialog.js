@@ -13,7 +13,7 @@ export function formDialog(
   const code = element('code');
   const line = element('div.cmd', code);
   const button = element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`,
-    'data-key': 'deed' }, action);
+    'data-key': 'confirm' }, action);
   const form = element('form', { novalidate: !checks, on: { submit } }, noticePlace(), ...fields, line,
     element('div.ends', element('button.btn', { 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
       button));

@@ -1,20 +1,20 @@
-// Lists that are searched, and long: filters, and pieces.
+// Lists that are searched, and long: filters, and pages.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { counted } from '../frame/format.js';
 
-const PIECE = 200; // rows that are built at once
+const PAGE_ROWS = 200; // rows that are built at once
 
 // As much of a long list as is shown, and a button for more.
-export function pieceOf(items, place, visible, again) {
-  const most = visible.pieces * PIECE;
+export function pagesOf(items, place, visible, again) {
+  const most = visible.pages * PAGE_ROWS;
   place.hidden = items.length <= most;
   if (!place.firstChild)
-    place.append(element('span.muted.small'), element('button.btn.sm', { 'data-key': 'piece', on: { click: () => {
-      visible.pieces += 1;
+    place.append(element('span.muted.small'), element('button.btn.sm', { 'data-key': 'more-rows', on: { click: () => {
+      visible.pages += 1;
       again();
     } } }));
   place.firstChild.textContent = `${Math.min(most, items.length)} of ${counted(items.length, 'row')}`;
-  place.lastChild.textContent = `Show ${Math.min(PIECE, Math.max(0, items.length - most))} more`;
+  place.lastChild.textContent = `Show ${Math.min(PAGE_ROWS, Math.max(0, items.length - most))} more`;
   return items.slice(0, most);
 }
 
@@ -23,14 +23,14 @@ export function filtersOf({ label, placeholder, filters, view, again }) {
   const search = element('input.input', { type: 'search', placeholder, 'aria-label': label, value: view.text,
     'data-search': true, 'data-key': 'search', on: { input: event => {
       view.text = event.target.value;
-      view.pieces = 1;
+      view.pages = 1;
       again();
     } } });
   const button = ([name, title]) =>
     element('button', { 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': String(view.filter === name),
       on: { click: () => {
         view.filter = name;
-        view.pieces = 1;
+        view.pages = 1;
         again();
       } } }, title, ' ', element('span.muted.num'));
   return element('div.filters', element('div.search', icon('search'), search, element('kbd', '/')),
@@ -45,7 +45,7 @@ export function showFilters(visible, countOf) {
 }
 
 // Whether one of the parts has the text that is searched for.
-export function saysText(text, parts) {
+export function hasText(text, parts) {
   const requested = text.trim().toLowerCase();
   return parts.some(part => (part ?? '').toLowerCase().includes(requested));
 }

@@ -3,11 +3,11 @@ import { element, find, icon } from '../frame/dom.js';
 
 export const state = (kind, text) => element('span', { class: `state ${kind}` }, text);
 
-// A button of a row: its label names the row; while the service is away it does nothing, and says so.
-export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet', picture = null }) {
+// A button of a row: its label names the row; while the service does not answer it does nothing, and says so.
+export function rowButton(key, label, name, line, { isOffline, press, kind = 'quiet', picture = null }) {
   return element('button', { class: `btn sm ${kind}`, 'aria-label': `${label} ${name}`,
-    'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => {
-      if (!isAway) press(event.currentTarget);
+    'aria-disabled': isOffline ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => {
+      if (!isOffline) press(event.currentTarget);
     } } }, picture && icon(picture), element('span.clip', label));
 }
 
@@ -25,16 +25,16 @@ export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet
  * The menu of a row.
  * @param {string} name
  * @param {(MenuItem | null)[]} items
- * @param {{isAway: boolean}} context
+ * @param {{isOffline: boolean}} context
  */
-export function rowMenu(name, items, { isAway }) {
+export function rowMenu(name, items, { isOffline }) {
   const item = (entry, at) => {
     if (!entry) return element('li', element('hr'));
     const { label, line, press, href, danger, why } = entry;
     if (href) return element('li', element('a', { href, 'data-cmd': line }, label));
     const id = why ? `why-${name}-${at}` : null;
     const click = event => {
-      if (!isAway && !why) {
+      if (!isOffline && !why) {
         const menu = event.currentTarget.closest('details');
         menu.open = false;
         find('summary', menu).focus();
@@ -42,7 +42,7 @@ export function rowMenu(name, items, { isAway }) {
       }
     };
     return element('li',
-      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isAway || why ? 'true' : null,
+      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isOffline || why ? 'true' : null,
         'aria-describedby': id, 'data-cmd': line, on: { click } }, label,
         why && element('span.muted.tiny.push', { id }, why)));
   };

@@ -2,18 +2,18 @@
 import { find, keyOfFocus, rowsIn, setAttribute } from '../frame/dom.js';
 import { isUnderHand } from './still.js';
 
-const saidBy = new WeakMap(); // row -> what it shows
+const keyBy = new WeakMap(); // row -> its key
 
-// Show `rows`, each {id, says, build}; a row whose `says` is unchanged keeps its element.
+// Show `rows`, each {id, key, build}; a row whose `key` is unchanged keeps its element.
 export function showRows(body, rows) {
   if (isUnderHand(body, () => showRows(body, rows))) return;
   const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
-  const next = rows.map(({ id, says, build }) => {
+  const next = rows.map(({ id, key, build }) => {
     const before = old.get(id);
-    if (before && saidBy.get(before) === says) return before;
+    if (before && keyBy.get(before) === key) return before;
     const fresh = build();
     setAttribute(fresh, 'data-id', id);
-    saidBy.set(fresh, says);
+    keyBy.set(fresh, key);
     return before ? takeOver(before, fresh) : fresh;
   });
   arrange(body, next);

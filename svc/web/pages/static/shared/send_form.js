@@ -1,6 +1,6 @@
 // Sending a form: what is refused is said at its fields, else in a notice.
 import { element, find, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { pointAtErrors, showErrors } from './form.js';
 
@@ -25,7 +25,7 @@ function showRefusal(form, error, what) {
 // Send a form: its button is busy meanwhile; `what` is what was not done, as a sentence or a function. Resolves to
 // [what came], or to null where it was refused.
 export async function sendForm(form, button, what, request) {
-  if (isAway() || button.getAttribute('aria-busy') === 'true') return null;
+  if (isOffline() || button.getAttribute('aria-busy') === 'true') return null;
   showNotice(form, null);
   showErrors(form, []);
   setAttribute(button, 'aria-busy', 'true');

@@ -1,7 +1,7 @@
 // Keep unchanged elements; postpone rendering while a pointer button is down.
 import { replace } from '../frame/dom.js';
 
-const said = new WeakMap(); // place -> what it says
+const said = new WeakMap(); // place -> the key of its content
 const owed = new Map(); // place -> what is to be shown there when the hand is off
 let isHeld = false;
 
@@ -27,10 +27,10 @@ export function isUnderHand(place, again) {
   return isHeld;
 }
 
-// Replace the content of a place by `make()` if `says`, all that it depends on, has changed.
-export function put(place, says, make) {
-  if (isUnderHand(place, () => put(place, says, make))) return;
-  const text = JSON.stringify(says);
+// Replace the content of a place by `make()` if `key`, all that it depends on, has changed.
+export function put(place, key, make) {
+  if (isUnderHand(place, () => put(place, key, make))) return;
+  const text = JSON.stringify(key);
   if (said.get(place) === text) return;
   said.set(place, text);
   replace(place, ...make());

@@ -116,7 +116,7 @@ export function farOf(progress) {
   }`;
 }
 
-// The commands of a template, by deed.
+// The commands of a template, by action.
 export function commandsOf(reference) {
   const name = quoted(reference);
   return {

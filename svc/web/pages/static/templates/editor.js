@@ -2,7 +2,7 @@
 // Loaded by the page of a template that has one; what it shares with that page is given to it.
 import { all, call, send } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { counted } from '../frame/format.js';
 import { bytes, commandsOf } from './about.js';
@@ -32,7 +32,7 @@ export function changedLines(before, after) {
 }
 
 // `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; the build's files
-// are shown in `filesPlace`; `page` has what the page's own module exports, and actOf of the deeds.
+// are shown in `filesPlace`; `page` has what the page's own module exports, and actOf of the actions.
 export function createEditor(place, { build, clone, changed, filesPlace, page }) {
   const { announce, answer, pressable, put, actOf } = page;
   const nums = element('div.nums', { 'aria-hidden': 'true' });
@@ -106,7 +106,7 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
   }
 
   async function save() {
-    if (isAway() || state.isSaving || !isDirty() || state.isReadOnly) return false;
+    if (isOffline() || state.isSaving || !isDirty() || state.isReadOnly) return false;
     if (state.isPending) {
       find('button', other).focus();
       return false;

@@ -7,7 +7,7 @@ import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './actions.js';
 import { startPage } from '../screen/page.js';
-import { filtersOf, saysText, showFilters } from '../shared/lists.js';
+import { filtersOf, hasText, showFilters } from '../shared/lists.js';
 import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand
@@ -28,7 +28,7 @@ async function read({ background }) {
 const nameOf = id => known.templates.find(template => template.id === id)?.name ?? 'another';
 
 /** @param {Api.Template} template */
-const matches = ({ name, description, source }) => saysText(view.text, [name, description, source.image_ref]);
+const matches = ({ name, description, source }) => hasText(view.text, [name, description, source.image_ref]);
 
 // ---- showing ----
 

@@ -1,4 +1,4 @@
-// What is done with a template now and then: loaded when it is pressed. `send` is the screen's own deed: screen/page.js
+// What is done with a template now and then: loaded when it is pressed. `send` is the screen's own: screen/page.js
 // knows the screen that has begun it, and a file that is loaded later would have another copy.
 import { call } from '../frame/api.js';
 import { ask } from '../frame/asking.js';

@@ -1,6 +1,6 @@
 // What the screens of templates have in common: places that stand still, and buttons.
 import { element, find, findAll, keyOfFocus } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { isUnderHand } from '../shared/still.js';
 
 // Put content into a place, unless it is the same: a menu stays open, the focus where it is.
@@ -23,11 +23,11 @@ export function pressable(content, { cmd, key, run, kind = '', why = '', label =
     'data-cmd': cmd,
     'data-key': key,
     'aria-label': label,
-    'data-deed': why ? null : true,
-    'aria-disabled': why || isAway() ? 'true' : null,
+    'data-action': why ? null : true,
+    'aria-disabled': why || isOffline() ? 'true' : null,
     'aria-describedby': why ? `why-${key}` : null,
     on: { click: () => {
-      if (!why && !isAway()) run(button);
+      if (!why && !isOffline()) run(button);
     } },
   }, ...[content].flat());
   return why

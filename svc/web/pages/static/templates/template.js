@@ -1,7 +1,7 @@
 // One template: what it is, its Dockerfile with its build, what changed, and what is left until it can be used.
 import { all, call, send } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { isAway, skeleton } from '../frame/frame.js';
+import { isOffline, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf } from './about.js';
 import { createLog } from './build.js';
@@ -206,8 +206,8 @@ function showHead() {
   const canChange = mayChange(template, session), using = known.revisions.reduce((sum, one) => sum + one.workspaces, 0);
   const item = (title, cmd, key, run, kind = null) =>
     element('li',
-      element('button', { class: kind, 'data-cmd': cmd, 'data-key': key, 'data-deed': true, on: { click: event => {
-        if (!isAway()) run(event.currentTarget);
+      element('button', { class: kind, 'data-cmd': cmd, 'data-key': key, 'data-action': true, on: { click: event => {
+        if (!isOffline()) run(event.currentTarget);
       } } }, title));
   const menu = element('details.menu', { 'data-key': 'more-menu' },
     element('summary.btn.icon.quiet', { 'aria-label': `More for ${template.name}`, 'data-key': 'more' }, icon('more')),

@@ -1,7 +1,7 @@
 // What the head of a workspace's pages does: start, stop, restart, and the menu.
 import { element, icon } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/format.js';
@@ -20,13 +20,13 @@ const acting = {
   refused: () => {},
 };
 
-// `listener` gets the record after a deed, or null where it must be read anew.
+// `listener` gets the record after an action, or null where it must be read anew.
 export const onDone = (listener, redraw) => {
   acting.done = listener;
   acting.redraw = redraw;
 };
 
-// `listener` gets the kind of a deed, its refusal and the notice of it, which it may add to.
+// `listener` gets the kind of an action, its refusal and the notice of it, which it may add to.
 export const onRefused = listener => {
   acting.refused = listener;
 };
@@ -58,13 +58,13 @@ export function headActions({ hasPrimary }) {
   return [...buttons, headMenu(record)];
 }
 
-// A button of a deed, anywhere on the page: it asks first where it must, and shows its command in the line.
+// A button of an action, anywhere on the page: it asks first where it must, and shows its command in the line.
 export function actionButton(kind, label, { kind: style = '', isBusy = false, key = kind } = {}) {
   const busy = isBusy || acting.doing === kind;
   return element('button', {
     class: `btn ${style}`,
     'aria-busy': busy ? 'true' : null,
-    'aria-disabled': isAway() || acting.doing ? 'true' : null,
+    'aria-disabled': isOffline() || acting.doing ? 'true' : null,
     'data-cmd': COMMANDS[kind](acting.record.name),
     'data-key': key,
     on: { click: () => {
@@ -78,10 +78,10 @@ const ACTION_ICONS = { start: 'start', stop: 'stop' };
 /** @param {Api.Workspace} record */
 function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
-  const isOff = isAway() || acting.doing !== null;
+  const isOff = isOffline() || acting.doing !== null;
   const does = (label, cmd, act, more = {}) =>
     element('li', element('button', { 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
-      if (!isAway() && !acting.doing) act();
+      if (!isOffline() && !acting.doing) act();
     } }, ...more }, label));
   const items = [];
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
@@ -129,7 +129,7 @@ export function anotherCommand({ name, template, resources, env, network, comman
 // Ask where it must be asked, do it, and show what came of it; resolves to whether it was done.
 export async function doAction(kind) {
   const { record } = acting;
-  if (isAway() || acting.doing) return false;
+  if (isOffline() || acting.doing) return false;
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record))) return false;
   const { done, failed, send } = ACTIONS[kind];
   answer(null);
@@ -169,7 +169,7 @@ async function actThen(action) {
 
 // Any other change: `request` sends it, `failed` says what did not come about; resolves to whether it did.
 export async function change(request, { failed, done = '' }) {
-  if (isAway() || acting.doing) return false;
+  if (isOffline() || acting.doing) return false;
   answer(null);
   try {
     const answered = await request(acted(acting.record), acting.version);

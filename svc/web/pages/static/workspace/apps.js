@@ -3,7 +3,7 @@ import { call, outcomes } from '../frame/api.js';
 import { command, element, find, icon, rowsIn, setAttribute } from '../frame/dom.js';
 import { announce } from '../frame/notices.js';
 import { ask } from '../frame/asking.js';
-import { hostName, isAway, skeleton } from '../frame/frame.js';
+import { hostName, isOffline, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { quoted, time } from '../frame/format.js';
@@ -85,11 +85,12 @@ function showAll() {
   const launchers = known.launchers ?? record.launchers;
   const ports = known.ports ?? record.ports;
   const runs = record.status === 'running';
-  const shared = [record.name, runs, isAway()];
-  putRows(find('[data-rows=apps]'), launchers, { key: item => item.name,
-    says: item => [item, portOf(item, ports), shared, known.busy.get(item.name), known.lastLines.get(item.name)],
+  const shared = [record.name, runs, isOffline()];
+  putRows(find('[data-rows=apps]'), launchers, { idOf: item => item.name,
+    keyOf: item => [item, portOf(item, ports), shared, known.busy.get(item.name), known.lastLines.get(item.name)],
     cells: item => appCells(item, portOf(item, ports), runs) });
-  putRows(find('[data-rows=ports]'), ports, { key: item => item.name, says: item => [item, shared], cells: portCells });
+  putRows(find('[data-rows=ports]'), ports, { idOf: item => item.name, keyOf: item => [item, shared],
+    cells: portCells });
   for (const [key, items] of [['apps', launchers], ['ports', ports]]) {
     find(`[data-none=${key}]`).hidden = items.length > 0;
     find(`[data-rows=${key}]`).parentElement.hidden = items.length === 0;
@@ -101,12 +102,12 @@ function showAll() {
 }
 
 // Rows stay where they are, and only their cells are made anew.
-function putRows(body, items, { key, says, cells }) {
-  if (isUnderHand(body, () => putRows(body, items, { key, says, cells }))) return;
+function putRows(body, items, { idOf, keyOf, cells }) {
+  if (isUnderHand(body, () => putRows(body, items, { idOf, keyOf, cells }))) return;
   const old = new Map(rowsIn(body).map(row => [row.dataset.id, row]));
-  const rows = items.map(item => old.get(key(item)) ?? element('tr', { tabindex: '-1', 'data-id': key(item) }));
+  const rows = items.map(item => old.get(idOf(item)) ?? element('tr', { tabindex: '-1', 'data-id': idOf(item) }));
   arrange(body, rows);
-  items.forEach((item, at) => put(rows[at], says(item), () => cells(item)));
+  items.forEach((item, at) => put(rows[at], keyOf(item), () => cells(item)));
 }
 
 /** @param {Api.LauncherState} launcher */
@@ -146,7 +147,7 @@ const LAUNCHER_LABELS = { start: ['Start', 'was not started', 'Started'],
 function launcherButton(kind, item, runs) {
   const { name, title } = item;
   const [label] = LAUNCHER_LABELS[kind];
-  const isBusy = known.busy.get(name) === kind, isOff = !runs || isAway() || known.busy.has(name);
+  const isBusy = known.busy.get(name) === kind, isOff = !runs || isOffline() || known.busy.has(name);
   return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`,
     'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
     'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why',
@@ -176,7 +177,7 @@ function portCells(port) {
     cell(null, 'c-act',
       element('div.row',
         element('button.btn.sm.quiet', { 'aria-label': `Remove the port ${name}`, 'data-key': `remove-${name}`,
-          'aria-disabled': isAway() ? 'true' : null, 'data-cmd': removeCommand(name),
+          'aria-disabled': isOffline() ? 'true' : null, 'data-cmd': removeCommand(name),
           on: { click: () => removePort(port) } }, 'Remove'))),
   ];
 }
@@ -215,7 +216,7 @@ async function readLastLine(path, { name, finished_at: at }) {
 }
 
 setInterval(() => {
-  if (!document.hidden && !isAway() && known.record?.status === 'running') read();
+  if (!document.hidden && !isOffline() && known.record?.status === 'running') read();
 }, APPS_EVERY_MS);
 
 // ---- doing ----
@@ -237,7 +238,7 @@ async function launch(kind, { name, title }) {
 }
 
 async function removePort({ name, connections }) {
-  if (isAway()) return;
+  if (isOffline()) return;
   const ends = connections > 1
     ? [`Its ${connections} connections end.`]
     : connections
@@ -298,7 +299,7 @@ function portForm() {
 }
 
 async function addPort(form, button) {
-  if (isAway() || button.getAttribute('aria-busy')) return;
+  if (isOffline() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
   showErrors(form, []);
   const texts = typed(), { name } = texts;

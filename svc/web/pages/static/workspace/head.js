@@ -1,7 +1,7 @@
 // What all pages of one workspace share: its record as it changes, the head with what can be done, and the tabs.
 import { Unreachable, send } from '../frame/api.js';
 import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
-import { isAway, skeleton } from '../frame/frame.js';
+import { isOffline, skeleton } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { refresh, showNow, showRead, startPage } from '../screen/page.js';
@@ -116,7 +116,7 @@ function showHead() {
   showTabs();
   actOn(record, versionOf(record));
   if (find('[data-actions] details[open]')) return; // a menu that is open stays as it is
-  put(find('[data-actions]'), [record, isDoing(), isAway()],
+  put(find('[data-actions]'), [record, isDoing(), isOffline()],
     () => headActions({ hasPrimary: opened.tab !== 'settings' }));
 }
 

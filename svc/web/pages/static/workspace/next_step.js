@@ -1,7 +1,7 @@
 // What the button of a refusal does: the request that its action names, or the page that shows it.
 import { call } from '../frame/api.js';
 import { find, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
 
 // What a GET of an action would answer has a page of its own.
@@ -24,7 +24,7 @@ export async function nextStep(action, { name, openUpgrade, act, done }) {
     return;
   }
   const button = find('[data-answer] [data-key=act]');
-  if (!button || button.getAttribute('aria-busy') || isAway()) return;
+  if (!button || button.getAttribute('aria-busy') || isOffline()) return;
   setAttribute(button, 'aria-busy', 'true');
   try {
     await call(action.method, action.path, { body: action.body });

@@ -1,10 +1,10 @@
 // What a running workspace uses now: meters, read every two seconds while somebody looks at them.
 import { call } from '../frame/api.js';
 import { bar, element, replace } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { formatSizeOf, formatSize } from '../frame/format.js';
 
-const USE_EVERY_MS = 2000, USE_AWAY_MS = 8000;
+const USE_EVERY_MS = 2000, USE_OFFLINE_MS = 8000;
 const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };
 
 // Follow the use at this path, null to end it; `gpuName` gives the number of a GPU by its UUID.
@@ -39,7 +39,7 @@ async function askUse() {
       replace(watched.place, element('p.muted.small', `Not measured: ${error.message}.`));
   } finally {
     watched.isAsking = false;
-    if (watched.path) nextUse(isAway() ? USE_AWAY_MS : USE_EVERY_MS);
+    if (watched.path) nextUse(isOffline() ? USE_OFFLINE_MS : USE_EVERY_MS);
   }
 }
 

@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { bar, command, element, find } from '../frame/dom.js';
 import { answer } from '../frame/notices.js';
 import { onEvent } from '../frame/events.js';
-import { isAway, skeleton } from '../frame/frame.js';
+import { isOffline, skeleton } from '../frame/frame.js';
 import { oneAtATime } from '../frame/turns.js';
 import { quoted } from '../frame/format.js';
 import { change, doAction, onRefused, openUpgrade } from './actions.js';
@@ -80,7 +80,7 @@ function show(record) {
 function showAll() {
   const { record } = overview;
   const runs = record.status === 'running';
-  put(find('[data-reasons]'), [record, isAway()], () => reasonsOf(record, tools));
+  put(find('[data-reasons]'), [record, isOffline()], () => reasonsOf(record, tools));
   find('[data-part=now]').hidden = !runs;
   followNow(runs ? workspacePath(record) : '');
   put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [
@@ -239,7 +239,7 @@ async function readGpus() {
 }
 
 async function readAgain() {
-  if (document.hidden || isAway() || overview.record?.status !== 'running' || overview.isReading) return;
+  if (document.hidden || isOffline() || overview.record?.status !== 'running' || overview.isReading) return;
   await readApps();
   await readOutput();
   showApps();

@@ -3,7 +3,7 @@ import { all, call } from '../frame/api.js';
 import { askToCancel } from '../shared/cancelling.js';
 import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { quoted } from '../frame/format.js';
 import { loadedOf } from '../shared/progress.js';
@@ -44,7 +44,7 @@ function showSetup() {
 }
 
 async function cancel({ currentTarget: button }) {
-  if (isAway() || button.getAttribute('aria-busy') || !await askToCancel(operation)) return;
+  if (isOffline() || button.getAttribute('aria-busy') || !await askToCancel(operation)) return;
   setAttribute(button, 'aria-busy', 'true');
   try {
     await call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} });

@@ -1,7 +1,7 @@
 // The settings of a workspace: its name at any time, all else while it is stopped.
 import { call, session } from '../frame/api.js';
 import { element, find, icon, setAttribute } from '../frame/dom.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration, quoted } from '../frame/format.js';
@@ -97,10 +97,10 @@ function showState() {
   find('[data-editable]').disabled = !isOpen;
   showGpuFields(name => fieldOf(editForm(), `resources.${name}`).closest('.field'), host.isWithGpus,
     record.resources.gpu_count);
-  put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()],
-    () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
+  put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isOffline(),
+    isDoing()], () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
   put(find('[data-rules]'), [record.idle, record.template, record.command], () => rules(record));
-  put(find('[data-ending]'), [record.name, record.allowed_actions, isAway(), isDoing()], () => ending(record));
+  put(find('[data-ending]'), [record.name, record.allowed_actions, isOffline(), isDoing()], () => ending(record));
   const primary = find('[data-key=rename]');
   primary.className = isOpen ? 'btn' : 'btn primary';
   find('[data-key=save]').className = isOpen ? 'btn primary' : 'btn';
@@ -247,7 +247,7 @@ function line(record) {
 
 async function renameIt(event) {
   event.preventDefault();
-  if (find('[data-key=rename]').getAttribute('aria-disabled') || isAway()) return;
+  if (find('[data-key=rename]').getAttribute('aria-disabled') || isOffline()) return;
   showErrors(renameForm(), []);
   const name = nameField().value;
   // A name is renamed whatever else has changed: it alone is what is typed here.
@@ -257,7 +257,7 @@ async function renameIt(event) {
 
 async function saveAll(event) {
   event.preventDefault();
-  if (find('[data-key=save]').getAttribute('aria-disabled') || isAway()) return;
+  if (find('[data-key=save]').getAttribute('aria-disabled') || isOffline()) return;
   showErrors(editForm(), []);
   const { patch, wrong } = newPatch();
   if (wrong.length > 0) {

@@ -61,14 +61,14 @@ function addVariable(name = '', value = '') {
     element('div.field', element('label.vh', { for: `${id}-${part}` }, label),
       input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
   const remove = element('button.btn.icon.quiet', { 'aria-label': `Remove the variable ${name}`.trim(),
-    on: { click: () => takeAway(row) } }, icon('close'));
+    on: { click: () => removeRow(row) } }, icon('close'));
   const row = element('div.env-row', control('name', 'Name of the variable', '', name),
     control('value', 'Value', '', value), remove);
   find('[data-rows=env]').append(row);
   return find('input', row);
 }
 
-function takeAway(row) {
+function removeRow(row) {
   const next = row.nextElementSibling ?? row.previousElementSibling;
   row.remove();
   (next ? find('input', next) : find('[data-add]')).focus();

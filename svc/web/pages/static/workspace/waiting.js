@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { element, find, replace } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { isAway } from '../frame/frame.js';
+import { isOffline } from '../frame/frame.js';
 import { quoted, time } from '../frame/format.js';
 import { bank } from '../shared/gpu_bank.js';
 
@@ -50,7 +50,7 @@ function stopWaiting() {
 
 async function tryStart() {
   const { record } = waiting;
-  if (!record || isAway()) return;
+  if (!record || isOffline()) return;
   if (!waiting.notice.isConnected) {
     stopWaiting();
     return;

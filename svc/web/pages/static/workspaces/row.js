@@ -45,7 +45,7 @@ const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
 // ---- state ----
 
 /** @param {Api.Workspace} workspace */
-function stateOf(workspace, { doing, act, isAway }) {
+function stateOf(workspace, { doing, act, isOffline }) {
   const { status, health } = workspace;
   if (MOVING[status]) return [stateMark('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
   if (status === 'failed') return [stateMark('failed', 'Failed'), why(workspace)];
@@ -56,8 +56,9 @@ function stateOf(workspace, { doing, act, isAway }) {
   if (!idle)
     return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
   const keep = element('button.btn.link.small', { 'aria-label': `Keep 12 h: ${workspace.name}`,
-    'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`,
-    'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
+    'aria-disabled': isOffline || doing ? 'true' : null,
+    'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep',
+    on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
   const text = idle.action === 'stop'
     ? element('span.state.warn', element('span', 'Idle, stops in ', time(idle.ends, 'until')))
     : stateMark('warn', 'Idle');
@@ -157,13 +158,13 @@ function buttonsOf(workspace, context) {
 const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
 
 /** @param {Api.Workspace} workspace */
-function actionButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
+function actionButton(kind, label, cmd, workspace, { doing, act, isOffline }, quiet = '') {
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
     class: `btn sm ${quiet}`,
     'aria-label': `${label} ${workspace.name}`,
     'aria-busy': isBusy ? 'true' : null,
-    'aria-disabled': isAway || doing ? 'true' : null,
+    'aria-disabled': isOffline || doing ? 'true' : null,
     'data-cmd': cmd,
     'data-key': kind,
     on: { click: () => {
@@ -173,13 +174,13 @@ function actionButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet
 }
 
 /** @param {Api.Workspace} workspace */
-function menuOf(workspace, { act, isAway, doing }) {
+function menuOf(workspace, { act, isOffline, doing }) {
   const { name, allowed_actions: allowed } = workspace;
   const go = (label, path, cmd) =>
     element('li', element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
   const does = (kind, label, cmd, danger = false) =>
     element('li',
-      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isAway || doing ? 'true' : null,
+      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isOffline || doing ? 'true' : null,
         'data-cmd': cmd, on: { click: () => act(kind, workspace) } }, label));
   const items = [];
   if (allowed.includes('logs'))
@@ -198,7 +199,7 @@ function menuOf(workspace, { act, isAway, doing }) {
 // ---- a set-up: its workspace is there when its image is ----
 
 /** @param {Api.Operation} operation */
-function setupRow(operation, { act, isAway }) {
+function setupRow(operation, { act, isOffline }) {
   const { subject, template, phase, progress } = operation;
   return element('tr', { tabindex: '-1', 'data-id': operation.id },
     cell(null, '',
@@ -212,7 +213,7 @@ function setupRow(operation, { act, isAway }) {
         ...loadedOf(progress, 'span'))), cell('GPUs'), cell('Size'), cell('Apps'),
     cell(null, 'c-act', element('div.row', element('button.btn.sm', {
       'aria-label': `Cancel the set-up of ${subject.name}`,
-      'aria-disabled': isAway ? 'true' : null,
+      'aria-disabled': isOffline ? 'true' : null,
       'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
       'data-key': 'cancel',
       on: { click: () => act('cancel', operation) },

@@ -3,12 +3,12 @@ import { all, call, outcomes } from '../frame/api.js';
 import { command, element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { askToCancel } from '../shared/cancelling.js';
-import { isAway, skeleton } from '../frame/frame.js';
+import { isOffline, skeleton } from '../frame/frame.js';
 import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
 import { headroom, headroomSkeleton } from '../shared/headroom.js';
 import { setLine, toast } from '../frame/line.js';
 import { byName, quoted } from '../frame/format.js';
-import { filtersOf, saysText, showFilters } from '../shared/lists.js';
+import { filtersOf, hasText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { showNow, startPage } from '../screen/page.js';
 import { perform } from '../screen/perform.js';
@@ -144,7 +144,7 @@ function sort() {
 
 // Choose the rows: when the person filters, searches or sorts, and never otherwise.
 function choose() {
-  const matches = ({ name, display_name: title, template }) => saysText(view.text, [name, title, template.name]);
+  const matches = ({ name, display_name: title, template }) => hasText(view.text, [name, title, template.name]);
   const chosen = [...known.workspaces.values()].filter(workspace =>
     TESTS[view.filter](workspace) && matches(workspace)
   );
@@ -166,18 +166,18 @@ function showList() {
   const gpus = known.capacity.gpus.map(gpu => gpu.index);
   const rows = view.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => {
     const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act,
-      isAway: isAway() };
+      isOffline: isOffline() };
     return { id: workspace.id,
-      says: JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isAway, gpus]),
+      key: JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isOffline, gpus]),
       build: () => rowOf({ workspace }, context) };
   });
   const names = new Set([...known.workspaces.values()].map(workspace => workspace.name));
   const isListed = operation =>
-    !names.has(operation.subject.name) && saysText(view.text, [operation.subject.name, operation.template?.name]);
+    !names.has(operation.subject.name) && hasText(view.text, [operation.subject.name, operation.template?.name]);
   const setups = view.filter === 'all' ? [...known.setups.values()].filter(isListed) : [];
   const next = [...rows,
-    ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]),
-      build: () => rowOf({ setup }, { act, isAway: isAway() }) })
+    ...setups.map(setup => ({ id: setup.id, key: JSON.stringify([setup, isOffline()]),
+      build: () => rowOf({ setup }, { act, isOffline: isOffline() }) })
     )];
   body.parentElement.classList.toggle('no-gpus',
     gpus.length === 0 && ![...known.workspaces.values()].some(workspace => workspace.resources.gpu_count));
@@ -210,7 +210,7 @@ function lineOf() {
 // ---- doing ----
 
 async function act(kind, workspace) {
-  if (isAway() || busy.has(workspace.id)) return;
+  if (isOffline() || busy.has(workspace.id)) return;
   if (kind === 'cancel') {
     await cancel(workspace);
     return;
