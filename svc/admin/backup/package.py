@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ PROGRAM = "usr/lib/svc/svc"  # the launcher, below ROOT
 OS_RELEASE = "/etc/os-release"
 SYSTEM = re.compile(r'^(ID|VERSION_ID)="?([a-z0-9.-]+)"?$', re.MULTILINE)
 TREE = "usr/lib/svc/"
+SHIPPED = "usr/lib/svc/shipped"  # below it the configuration files as the package brought them
 # Fields of dpkg's record that a package itself does not have
 OF_RECORD = ("Status", "Conffiles", "Config-Version", "Triggers-Awaited", "Triggers-Pending")
 # What dpkg may have been told to leave out (path-exclude), as on the images of containers
@@ -165,6 +166,7 @@ def rebuild(directory: str, name: str) -> None:
     os.mkdir(tree, 0o755)
     configuration = _control(tree)
     kept = _copy_all(tree, configuration)
+    _use_shipped(tree, {path: sum_ for path, sum_ in configuration.items() if path in kept})
     _write_conffiles(tree, [path for path in configuration if path in kept])
     path = os.path.join(directory, name)
     run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, path], BUILD_S)
@@ -177,8 +179,8 @@ def rebuild(directory: str, name: str) -> None:
         os.close(descriptor)
 
 
-def _control(tree: str) -> list[str]:
-    """Write the control files as dpkg has them; returns the paths of the configuration files."""
+def _control(tree: str) -> dict[str, str]:
+    """Write the control files as dpkg has them; returns what _configuration does."""
     directory = os.path.join(tree, "DEBIAN")
     os.mkdir(directory, 0o755)
     paragraph: list[str] = []
@@ -199,10 +201,13 @@ def _control(tree: str) -> list[str]:
     return _configuration()
 
 
-def _configuration(*, obsolete: bool = False) -> list[str]:
-    """The package's configuration files; `obsolete`: those of earlier versions, which are no part of it."""
+def _configuration(*, obsolete: bool = False) -> dict[str, str]:
+    """The package's configuration files, with the digest of what the package brought.
+
+    `obsolete`: those of earlier versions, which are no part of it.
+    """
     lines = [line.split() for line in _query("-W", "-f=${Conffiles}", NAME).splitlines() if line.strip()]
-    return [line[0] for line in lines if ("obsolete" in line[2:]) is obsolete]
+    return {line[0]: line[1] for line in lines if ("obsolete" in line[2:]) is obsolete}
 
 
 def _sums() -> dict[str, str]:
@@ -264,6 +269,24 @@ def _copy(path: str, tree: str, is_parent: bool, sum_: str | None, is_configurat
             digest.update(part)
     os.chmod(target, stat.S_IMODE(status.st_mode))
     return is_configuration or digest.hexdigest() == sum_
+
+
+def _use_shipped(tree: str, configuration: Mapping[str, str]) -> None:
+    """Put the shipped files in place of those that an administrator has changed.
+
+    dpkg would take a changed file in the package for the package's own, and a later upgrade would
+    replace the administrator's. A package without copies of its own leaves no choice.
+    """
+    for path, sum_ in configuration.items():
+        shipped = os.path.join(ROOT, SHIPPED) + path
+        if _digest(tree + path) != sum_ and os.path.isfile(shipped) and _digest(shipped) == sum_:
+            shutil.copyfile(shipped, tree + path)
+
+
+def _digest(path: str) -> str:
+    """As dpkg records it."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _write_sums(tree: str, sums: dict[str, str]) -> None:

@@ -107,6 +107,7 @@ class Place:
             ),
             "usr/lib/svc/python/version": version,
             "etc/svc-test.conf": f"# of version {version}\n",
+            "usr/lib/svc/shipped/etc/svc-test.conf": f"# of version {version}\n",
             "DEBIAN/control": CONTROL.format(
                 version=version, architecture=self.architecture, system=package.system()
             ),

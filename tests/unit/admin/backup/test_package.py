@@ -48,6 +48,8 @@ def test_an_administrators_configuration_stays(place: Place, folder: Path) -> No
     assert own.read_text() == "# mine\n"
     package.install(str(folder / "svc.deb"))
     assert own.read_text() == "# mine\n"
+    package.install(str(place.debs["2"]))
+    assert own.read_text() == "# mine\n", "nor by an upgrade after the way back"
 
 
 def test_an_unchanged_configuration_follows_the_version(place: Place, folder: Path) -> None:
@@ -81,7 +83,7 @@ def test_only_what_the_package_brought_is_kept(place: Place, folder: Path, damag
     if damage == "configuration removed":
         (place.path / "etc/svc-test.conf").unlink()
         package.rebuild(str(folder), "svc.deb")
-        assert "svc-test.conf" not in place.run("dpkg-deb", "-c", str(folder / "svc.deb"))
+        assert " ./etc/svc-test.conf" not in place.run("dpkg-deb", "-c", str(folder / "svc.deb"))
         return
     path.unlink()
     if damage == "changed":
