@@ -53,7 +53,7 @@ def dev(service: Service) -> Iterator[Dev]:
         env=dev.env | {"HOME": account.pw_dir}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        until(lambda: dev.svc("api", "GET", "/api/health").code == 0, 20)
+        until(lambda: dev.svc("api", "GET", "/api/health").code == 0, 60)
         yield dev
     finally:
         server.send_signal(signal.SIGTERM)
