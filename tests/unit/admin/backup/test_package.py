@@ -48,6 +48,7 @@ def test_an_administrators_configuration_stays(place: Place, folder: Path) -> No
     assert own.read_text() == "# mine\n"
     package.install(str(folder / "svc.deb"))
     assert own.read_text() == "# mine\n"
+    assert place.dpkg("--verify", "svc").split() == ["??5??????", "c", "/etc/svc-test.conf"], "dpkg can tell"
     package.install(str(place.debs["2"]))
     assert own.read_text() == "# mine\n", "nor by an upgrade after the way back"
 
