@@ -7,8 +7,7 @@ import shlex
 from typing import Any
 from urllib.parse import quote
 
-from svc.actions import table
-from svc.actions.table import Action
+from svc.actions.table import WORKSPACE_EDIT, Action
 
 
 class Command(str):
@@ -29,16 +28,14 @@ class Command(str):
 
 def command(action: Action, **names: str) -> Command:
     """The row's command for these names: those of the path are in the path, the others are the body."""
-    line = action.command.format(**{key: shlex.quote(name) for key, name in names.items()})
     body = {key: name for key, name in names.items() if f"{{{key}}}" not in action.path}
-    return Command(line, _request(action, names, body))
+    return Command(_line(action, names), _request(action, names, body))
 
 
 def edit(workspace: str, patch: dict[str, Any]) -> Command:
     """Change a workspace by this merge patch."""
-    document = json.dumps(patch, ensure_ascii=False)
-    line = f"svc ws edit {shlex.quote(workspace)} --file - <<< {shlex.quote(document)}"
-    return Command(line, _request(table.WORKSPACE_EDIT, {"ref": workspace}, patch))
+    names = {"ref": workspace, "patch": json.dumps(patch, ensure_ascii=False)}
+    return Command(_line(WORKSPACE_EDIT, names), _request(WORKSPACE_EDIT, {"ref": workspace}, patch))
 
 
 def upgrade_preview(workspace: str) -> Command:
@@ -75,6 +72,10 @@ def operation_log(operation: str) -> Command:
 def action_of(hint: str | None) -> dict[str, Any] | None:
     """{label, method, path, body} of a hint that is a command of the table; None of every other text."""
     return hint.action if isinstance(hint, Command) else None
+
+
+def _line(action: Action, names: dict[str, str]) -> str:
+    return action.command.format(**{key: shlex.quote(name) for key, name in names.items()})
 
 
 def _request(action: Action, names: dict[str, str], body: dict[str, Any]) -> dict[str, Any] | None:

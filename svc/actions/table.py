@@ -96,7 +96,7 @@ WORKSPACE_DELETE = Action(
 )
 WORKSPACE_EDIT = Action(
     "workspace.edit", "Changed", "change", PATCH, "/workspaces/{ref}", MEMBERS,
-    command="svc ws edit {ref} --file - <<< '{patch}'", button="Change {ref}",
+    command="svc ws edit {ref} --file - <<< {patch}", button="Change {ref}",
     page="/workspaces/<name>/settings",
 )
 WORKSPACE_EXEC = Action(

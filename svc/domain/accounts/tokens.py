@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from svc.actions.access import FILES
 from svc.actions.table import TOKEN_CREATE, TOKEN_REVOKE
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
@@ -48,7 +49,6 @@ from svc.limits import (
 )
 
 MARK = "svc_pat_"  # identifies a token to people and secret scanners
-FILES = "files"
 SCOPES = (FILES,)  # what a token may be given besides
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
