@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from agent.file_roots import FileRoots
-from agent.priv_ns import NO_LIMITS, Agent, Namespace, Registry, User
+from agent.priv_ns import NO_LIMITS, Agent, Namespace, User
+from agent.registry import SHELL, Registry
+from registries import registry_of
 
 from svc_helper.agent.home import STORAGE
 
@@ -59,9 +61,8 @@ def namespace() -> Iterator[Namespace]:
 @pytest.fixture(scope="session")
 def registry(directory: Path, namespace: Namespace) -> Iterator[Registry]:
     """A registry on loopback, allowed by the policy."""
-    created = Registry(directory, PORT)
-    yield created
-    created.close()
+    with registry_of(directory, port=PORT) as address:
+        yield Registry(address, directory)
 
 
 @pytest.fixture(scope="session")
@@ -89,9 +90,16 @@ def empty_work(user: User) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def image(registry: Registry, user: User) -> str:
+def image(registry: Registry) -> str:
     """An image whose command is a shell, as workspace images have it; not in the user's store."""
-    return registry.push(user, "base:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin")
+    return registry.put("base:1", **SHELL)
+
+
+@pytest.fixture(scope="session")
+def workers_image(registry: Registry) -> str:
+    """An image that runs as its own user, elsewhere, with another PATH; not in the user's store."""
+    settings = {"User": "worker", "WorkingDir": "/tmp", "Env": ["PATH=/bin:/tmp"], "Cmd": ["/bin/sh"]}
+    return registry.put("worker:1", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +111,8 @@ def agent(request: pytest.FixtureRequest, user: User, image: str, directory: Pat
         for path in (store, store / STORAGE):
             shutil.chown(path, user.uid, user.gid)
     created = user.start_agent(store=str(store or ""))
-    assert created.call("image.pull", image=image).data
+    if not created.call("image.inspect", image=image).data["present"]:  # of a module before this one
+        assert created.call("image.pull", image=image).data
     yield created
     created.close()
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.priv_ns import NO_LIMITS, PYTHON, Agent, Namespace, Registry, User
+from agent.priv_ns import NO_LIMITS, PYTHON, Agent, Namespace, User
+from agent.registry import SHELL, Registry
 
 from svc_helper.agent import move_store
 
@@ -48,9 +49,9 @@ def store(mover: User, directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_data(registry: Registry, user: User) -> str:
+def with_data(registry: Registry) -> str:
     """An image with a volume."""
-    return registry.push(user, "moved:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", "VOLUME /data")
+    return registry.put("moved:1", **SHELL, Volumes={"/data": {}})
 
 
 def move(user: User, store: Path) -> subprocess.CompletedProcess[str]:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from applications import images
 from applications.reader import USER, Make, Reader
-from e2e.installation import PASSWORD, SVC, Service, environment, free_port, until
-from e2e.registries import registry_of
+from e2e.installation import PASSWORD, SVC, Service, environment
 from e2e.surroundings import must, served
+from ports import free_port
+from registries import registry_of
+from waiting import until
 
 STATE = Path("/var/lib/svc-applications")
 RUN = Path("/run/svc-applications")

@@ -9,11 +9,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import platform
 import shutil
 import subprocess
 import tarfile
-import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +19,7 @@ from typing import NamedTuple
 from applications import code_server
 from e2e.guides import python_image
 from e2e.installation import PREFIX
-from e2e.registries import LAYER_TYPE, MANIFEST_TYPE
+from registries import ARCHITECTURE, DOCKER_LAYER, DOCKER_MANIFEST, Repository, digest_of
 
 CACHE = Path("/var/cache/svc-tests")
 CONFIG_TYPE = "application/vnd.docker.container.image.v1+json"
@@ -37,7 +35,6 @@ WHEELS = {
 }
 # The user of the official images of node and code-server.
 USER = 'chroot "$1" useradd --create-home --uid 1000 --shell /bin/bash coder'
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 ENV = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
 PIP_ENV = ["PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_COMPILE=1"]
 FETCH = (
@@ -144,43 +141,23 @@ def _wheels(example: str) -> Callable[[Path], None]:
 def push(address: str, image: Image) -> str:
     """Put it into the registry; its reference."""
     repository, _, tag = image.name.partition(":")
-    base = f"http://{address}/v2/{repository}"
-    layers = [_send_layer(base, tree) for tree in image.layers]
+    there = Repository(address, repository)
+    layers = [_send_layer(there, tree) for tree in image.layers]
     config = json.dumps({
-        "architecture": ARCHITECTURES[platform.machine()], "os": "linux",
+        "architecture": ARCHITECTURE, "os": "linux",
         "config": {"Env": image.env, "Cmd": ["bash"]},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(tree) for tree in image.layers]},
+        "rootfs": {"type": "layers", "diff_ids": [digest_of(tree) for tree in image.layers]},
         "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "a test"}] * len(layers),
     }).encode()  # fmt: skip
     manifest = {
-        "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "layers": layers,
-        "config": {"mediaType": CONFIG_TYPE, "size": len(config), "digest": _send(base, config)},
+        "schemaVersion": 2, "mediaType": DOCKER_MANIFEST, "layers": layers,
+        "config": {"mediaType": CONFIG_TYPE, "size": len(config), "digest": there.send(config)},
     }  # fmt: skip
-    _call(f"{base}/manifests/{tag}", "PUT", MANIFEST_TYPE, json.dumps(manifest).encode())
+    there.tag(tag, manifest)
     return f"{address}/{image.name}"
 
 
-def _send_layer(base: str, tree: Path) -> dict[str, object]:
+def _send_layer(there: Repository, tree: Path) -> dict[str, object]:
     """Send a layer; how the manifest names it."""
     packed = subprocess.run(["gzip", "-1", "-n", "-c", tree], check=True, capture_output=True).stdout
-    return {"mediaType": LAYER_TYPE, "size": len(packed), "digest": _send(base, packed)}
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _send(base: str, content: bytes) -> str:
-    digest = "sha256:" + hashlib.sha256(content).hexdigest()
-    location = _call(f"{base}/blobs/uploads/", "POST", "", b"")
-    joint = "&" if "?" in location else "?"
-    _call(f"{location}{joint}digest={digest}", "PUT", "application/octet-stream", content)
-    return digest
-
-
-def _call(url: str, method: str, kind: str, content: bytes) -> str:
-    headers = {"Content-Type": kind} if kind else {}
-    request = urllib.request.Request(url, data=content, method=method, headers=headers)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return str(answer.headers.get("Location", ""))
+    return {"mediaType": DOCKER_LAYER, "size": len(packed), "digest": there.send(packed)}

@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from e2e import sshd
 from e2e.far_host import NEAR, FarHost, far_host
-from e2e.installation import Service, until
+from e2e.installation import Service
+from waiting import until
 
 CLONE_NEWNET = 0x40000000
 NOBODY = 65534

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from e2e.installation import ROOT, Outcome, Service, run, until
+from e2e.installation import ROOT, Outcome, Service, run
 from e2e.pages import Block, blocks, play
 from e2e.surroundings import must
+from waiting import until
 
 USER = "tsx-ada"
 PORT = r"\bPORT\b"  # SVC_PORT is another word

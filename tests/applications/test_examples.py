@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from applications.reader import USER, Make, closing, page
 from e2e.guides.far_browser import write
-from e2e.installation import Service, until
+from e2e.installation import Service
 from e2e.pages import play
 from e2e.surroundings import must
+from waiting import until
 
 pytestmark = pytest.mark.timeout(1200)
 SECTIONS = (

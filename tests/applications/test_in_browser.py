@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import waiting
 from applications.other_computer import another_computer
 from applications.reader import USER, Make, Reader, closing
-from e2e import installation
 from e2e.installation import Service
 from pages.chromium import Driver, chromium, press, until
 from selenium.webdriver.common.action_chains import ActionChains
@@ -54,7 +54,7 @@ def test_jupyter(service: Service, reader: Make, capsys: pytest.CaptureFixture[s
     lab = reader("jupyter", "notes", "token=")
     begun = time.monotonic()
     lab.follow("JupyterLab")
-    installation.until(lambda: lab.launcher()["link"], 180, 0.5)
+    waiting.until(lambda: lab.launcher()["link"], 180, 0.5)
     printed = time.monotonic()
 
     def work(driver: Driver) -> None:
@@ -107,7 +107,7 @@ def test_code_server(service: Service, reader: Make) -> None:
     code = reader("code-server", "code", "HTTP server listening")
     code.follow("code-server")
     code.wait()
-    password = installation.until(lambda: code.launcher()["token"], 60, 0.5)
+    password = waiting.until(lambda: code.launcher()["token"], 60, 0.5)
     made = Path(pwd.getpwnam(USER).pw_dir) / "work/made"
 
     def work(driver: Driver) -> None:

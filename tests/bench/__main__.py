@@ -43,8 +43,9 @@ from bench import (
 )
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
-from e2e.installation import SVC, Process, processes_of, until
+from e2e.installation import SVC, Process, processes_of
 from e2e.installation import run as run_as
+from waiting import until
 
 
 def commands(shell: Shell) -> Iterator[Row]:

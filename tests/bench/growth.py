@@ -22,8 +22,9 @@ from bench.pairs import Row, Shell, pair
 from bench.ports import pss_kib
 from bench.stage import USER, Stage
 from e2e import files
-from e2e.installation import PREFIX, SVC, Service, environment, free_port, processes, run
+from e2e.installation import PREFIX, SVC, Service, environment, processes, run
 from e2e.surroundings import make_accounts, must, served, template_of
+from ports import free_port
 
 LARGE, HEAVY = "tsq-large", "tsq-heavy"
 STATE, RUN = Path("/var/lib/svc-bench-large"), Path("/run/svc-bench-large")

@@ -13,8 +13,10 @@ from typing import Any
 
 from bench.pairs import Row, Shell
 from bench.stage import IMAGE, USER, Stage
-from e2e.installation import SVC, free_port, processes_of, run, until
+from e2e.installation import SVC, processes_of, run
 from e2e.surroundings import must, new_template
+from ports import free_port
+from waiting import until
 
 NAME = "bench-web"
 INSIDE = 8080

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from e2e.installation import IMAGE, Service, environment, free_port, run
+from e2e.installation import IMAGE, Service, environment, run
 from e2e.registries import REPOSITORY, Shelf, registry_in
 from e2e.surroundings import must, new_template, served, template_of
+from ports import free_port
 
 USER, NEIGHBOUR = "tsq-bench", "tsq-neighbour"
 LAYER_BYTES = 64 << 20

@@ -22,8 +22,10 @@ from bench.pairs import Row, Shell, Side, nothing, pair, timed
 from bench.stage import USER, Stage
 from e2e import files
 from e2e.files import at
-from e2e.installation import PASSWORD, free_port, until
+from e2e.installation import PASSWORD
 from e2e.sshd import listens
+from ports import free_port
+from waiting import until
 
 SIZE = 1 << 30
 ROUNDS = int(os.environ.get("SVC_BENCH_ROUNDS", "7"))

@@ -25,9 +25,11 @@ from bench.ports import pss_kib
 from bench.stage import USER, Stage
 from e2e import files
 from e2e.files import Endpoint, at
-from e2e.installation import PASSWORD, SVC, free_port, remove_user, until
+from e2e.installation import PASSWORD, SVC, remove_user
 from e2e.surroundings import make_accounts
 from hostile.attackers.raw import connect
+from ports import free_port
+from waiting import until
 
 from svc.limits import FILE_PIPE
 

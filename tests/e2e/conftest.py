@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 from depths import rounds
-from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
-from e2e.registries import Gate, Shelf, registry_in, registry_of
+from e2e.installation import SVC, Call, Outcome, Service, environment, run
+from e2e.registries import Gate, Shelf, registry_in
 from e2e.surroundings import allow, in_database, make_accounts, must, served, template_of
+from ports import free_port
+from registries import registry_of
+from waiting import until
 
 USERS = ("tse-alice", "tse-bob", "tse-carol")
 # Linux users to whom a test gives accounts; made at once, so that no uid is used again meanwhile.

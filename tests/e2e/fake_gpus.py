@@ -22,8 +22,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.installation import PREFIX, Service, processes_of, until
+from e2e.installation import PREFIX, Service, processes_of
 from e2e.surroundings import podman
+from waiting import until
 
 from svc.domain.gpus.hardware import ACTIVITY_S
 

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.installation import PREFIX, until
+from e2e.installation import PREFIX
+from waiting import until
 
 NEAR, FAR = "198.18.77.1", "198.18.77.2"  # of the block for tests between networks
 NAME = socket.gethostname().lower()

@@ -11,13 +11,14 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 PREFIX = Path(os.environ.get("SVC_TEST_PREFIX", "/opt/svc-test"))
@@ -51,12 +52,6 @@ class Outcome:
 
 
 Call = Callable[..., Outcome]
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def environment(port: int, state: Path = STATE, run_dir: Path = RUN) -> dict[str, str]:
@@ -96,17 +91,6 @@ def command(user: str, *argv: str, env: dict[str, str], stdin: str = "", timeout
         extra_groups=os.getgrouplist(user, account.pw_gid),
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-def until(condition: Callable[[], Any], seconds: float = 10, every: float = 0.05) -> Any:
-    """The first true answer of a condition; AssertionError when it stays false for too long."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"still {found!r} after {seconds} s"
-        time.sleep(every)
 
 
 @dataclass(frozen=True)

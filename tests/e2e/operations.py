@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from e2e.installation import Call, until
+from e2e.installation import Call
 from e2e.surroundings import must
+from waiting import until
 
 
 def begin(call: Call, *arguments: str) -> str:

@@ -1,13 +1,11 @@
 """Registries on this host, the images that tests put into them, and a gate in front of one.
 
-All are Debian's docker-registry on loopback. Images are made by hand and sent over
-HTTP, from the small one that each registry has: no Podman has seen them before a test.
+Images are made by hand from the small one that each registry has: no Podman has seen them before a test.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import select
@@ -16,18 +14,15 @@ import subprocess
 import tarfile
 import threading
 import time
-import urllib.request
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import bcrypt
-from e2e.installation import IMAGE, ROOT, free_port, until
+from e2e.installation import IMAGE, ROOT
+from registries import DOCKER_LAYER, Repository, digest, registry_of
 
 REPOSITORY = IMAGE.partition(":")[0]
-MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
-LAYER_TYPE = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 
 
 @contextmanager
@@ -39,53 +34,12 @@ def registry_in(folder: Path) -> Iterator[str]:
         yield address
 
 
-@contextmanager
-def registry_of(folder: Path, logins: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A real registry for the data in the folder, which another may serve too; its address.
-
-    With `logins` (name to password) it asks for one of them.
-    """
-    address = f"127.0.0.1:{free_port()}"
-    config = folder / f"registry-{address}.json"
-    settings: dict[str, Any] = {
-        "version": "0.1",
-        "log": {"level": "error"},
-        "storage": {"filesystem": {"rootdirectory": f"{folder}/registry"}},
-        "http": {"addr": address},
-    }
-    if logins is not None:
-        names = folder / "htpasswd"
-        hashes = {
-            name: bcrypt.hashpw(argument.encode(), bcrypt.gensalt(4)) for name, argument in logins.items()
-        }
-        names.write_text("".join(f"{name}:{found.decode()}\n" for name, found in hashes.items()))
-        settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(names)}}
-    config.write_text(json.dumps(settings))
-    with open(folder / "registry.log", "ab") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-    try:
-        until(lambda: _answers(address), 10)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.partition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-    except OSError:
-        return False
-    return True
-
-
 class Shelf:
     """The images of one registry; what is put there is the small image and a little more."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self.address, self.folder = address, folder
-        self.base = f"http://{address}/v2/{REPOSITORY}"
+        self.repository = Repository(address, REPOSITORY)
 
     def put(
         self,
@@ -95,8 +49,8 @@ class Shelf:
         **config: Any,
     ) -> str:
         """An image with a layer of these files, some programs, its configuration changed so; its digest."""
-        manifest = json.loads(self._ask(f"{self.base}/manifests/1", accept=MANIFEST_TYPE))
-        document = json.loads(self._ask(f"{self.base}/blobs/{manifest['config']['digest']}"))
+        manifest = self.repository.manifest("1")
+        document = json.loads(self.repository.blob(manifest["config"]["digest"]))
         document["config"] |= config
         if files:
             tree = _tree(files, programs)
@@ -104,17 +58,15 @@ class Shelf:
             document["rootfs"]["diff_ids"].append(digest(tree))
             document["history"].append({"created": "1970-01-01T00:00:00Z", "created_by": "a test"})
             manifest["layers"].append(
-                {"mediaType": LAYER_TYPE, "size": len(layer), "digest": self._send(layer)}
+                {"mediaType": DOCKER_LAYER, "size": len(layer), "digest": self.repository.send(layer)}
             )
         content = json.dumps(document).encode()
-        manifest["config"] |= {"size": len(content), "digest": self._send(content)}
-        text = json.dumps(manifest).encode()
-        self._ask(f"{self.base}/manifests/{tag}", "PUT", text, MANIFEST_TYPE)
-        return digest(text)
+        manifest["config"] |= {"size": len(content), "digest": self.repository.send(content)}
+        return self.repository.tag(tag, manifest)
 
     def layers(self, tag: str) -> list[dict[str, Any]]:
         """What the manifest says of an image's layers: {digest, size, mediaType}."""
-        return list(json.loads(self._ask(f"{self.base}/manifests/{tag}", accept=MANIFEST_TYPE))["layers"])
+        return list(self.repository.manifest(tag)["layers"])
 
     def damage(self, blob: str) -> None:
         """Change one bit of what the registry has under a digest."""
@@ -123,28 +75,6 @@ class Shelf:
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-
-    def _send(self, content: bytes) -> str:
-        blob = digest(content)
-        request = urllib.request.Request(f"{self.base}/blobs/uploads/", data=b"", method="POST")
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            location = str(answer.headers["Location"])
-        joint = "&" if "?" in location else "?"
-        self._ask(f"{location}{joint}digest={blob}", "PUT", content, "application/octet-stream")
-        return blob
-
-    def _ask(
-        self, url: str, method: str = "GET", content: bytes | None = None, kind: str = "", accept: str = "*/*"
-    ) -> bytes:
-        headers = {"Accept": accept} | ({"Content-Type": kind} if kind else {})
-        request = urllib.request.Request(url, data=content, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return bytes(answer.read())
-
-
-def digest(content: bytes) -> str:
-    """How a registry names that content."""
-    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _tree(files: Mapping[str, bytes], programs: Collection[str]) -> bytes:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from e2e.installation import free_port, until
+from ports import free_port
+from waiting import until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 SETTINGS = """\

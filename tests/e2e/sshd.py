@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from e2e.installation import free_port, until
+from ports import free_port
+from waiting import until
 
 
 class Sshd(NamedTuple):

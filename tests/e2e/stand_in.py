@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.installation import PATH, PREFIX, Outcome, until
+from e2e.installation import PATH, PREFIX, Outcome
+from waiting import until
 
 PLACES = ("/etc/svc", "/var/lib/svc", "/run/svc", "/var/backups/svc", "/root")  # the log is in the third
 PRIVATE = PLACES[3:]

@@ -27,9 +27,10 @@ from typing import Any
 import pytest
 from e2e import files
 from e2e.files import Endpoint, at, put, work
-from e2e.installation import PASSWORD, STATE, Call, Outcome, Service, until
+from e2e.installation import PASSWORD, STATE, Call, Outcome, Service
 from e2e.surroundings import in_database, must
 from hostile.attackers.raw import ask
+from waiting import until
 
 BIG = 24 << 20  # more than any buffer between two ends
 ODD = {

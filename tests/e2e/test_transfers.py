@@ -23,8 +23,9 @@ from e2e import files
 from e2e.accounts.test_audit import chain
 from e2e.conftest import TRANSFERRING
 from e2e.files import Endpoint, at, work
-from e2e.installation import PASSWORD, Call, Process, Service, processes, processes_of, run, until
+from e2e.installation import PASSWORD, Call, Process, Service, processes, processes_of, run
 from e2e.surroundings import in_database, make_accounts, must
+from waiting import until
 
 THREADS = 3  # of each user
 NAMES = 12  # in turn, so that an archive stays small

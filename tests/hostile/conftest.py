@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
+from e2e.installation import SVC, Call, Outcome, Service, environment, run
 from e2e.registries import registry_in
 from e2e.surroundings import must, served, template_of
+from ports import free_port
+from waiting import until
 
 STATE = Path("/var/lib/svc-hostile")
 RUN = Path("/run/svc-hostile")

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import PREFIX, Call, Service, process, processes, until
+from e2e.installation import PREFIX, Call, Service, process, processes
 from e2e.processes.test_forged_peers import take
 from e2e.surroundings import must
 from hostile.attackers.usurper import KEPT, lingering
+from waiting import until
 
 from svc.app import HELPER_WORKER
 

@@ -22,13 +22,14 @@ from typing import NamedTuple
 
 import pytest
 from depths import sample
-from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, run, until
+from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, run
 from e2e.surroundings import in_database
 from hostile.attackers.archives import ARCHIVES, MARK, TEMPLATES, describing, start
 from hostile.attackers.raw import Answer, ask, connect
 from hostile.conftest import STATE
 from hostile.test_cli import CONTROL
 from unit.bundling import header, written
+from waiting import until
 
 from svc.limits import BUNDLE_MAX
 

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import Call, Service, until
+from e2e.installation import Call, Service
 from hostile.attackers.crowds import HALF_A_HEAD, clogged, crowd, send_last_copy
 from hostile.attackers.raw import ask, connect, request
+from waiting import until
 
 from svc.server.listeners import SO_PASSRIGHTS
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from e2e.installation import SVC, Outcome, environment, free_port, remove_user
+from e2e.installation import SVC, Outcome, environment, remove_user
+from ports import free_port
 
 from svc_helper.provision import subids
 

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, processes_of, until
+from e2e.installation import SVC, Call, Outcome, Service, processes_of
 from hostile.attackers.raw import ask, connect, request
 from hostile.test_hostile_agent import agent_of, figures, named
+from waiting import until
 
 Unmoved = Callable[[], float]
 USER = "tsz-mallory"

@@ -24,12 +24,13 @@ from typing import Any
 import pytest
 from e2e import files
 from e2e.files import Endpoint, Reply, at, work
-from e2e.installation import SVC, Call, Service, until
+from e2e.installation import SVC, Call, Service
 from e2e.surroundings import in_database, must
 from hostile import test_hostile_agent as agents
 from hostile.attackers.raw import request
 from hostile.conftest import SECRET
 from hostile.test_cli import CONTROL
+from waiting import until
 
 Unmoved = Callable[[], float]
 USER = "tsz-mallory"

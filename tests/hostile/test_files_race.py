@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import pytest
 from depths import rounds
 from e2e.files import Reply, at, put, socket_of, work
-from e2e.installation import PREFIX, Service, until
+from e2e.installation import PREFIX, Service
+from waiting import until
 
 USER = "tsz-mallory"
 SECONDS = float(os.environ.get("SVC_TEST_SECONDS") or rounds(1, 5, 60))

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Service, process, processes, processes_of, until
+from e2e.installation import SVC, Call, Service, process, processes, processes_of
+from waiting import until
 
 USURPER = Path(__file__).with_name("attackers") / "usurper.py"
 Unmoved = Callable[[], float]

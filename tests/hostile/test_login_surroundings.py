@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import Call, Service, below, process, until
+from e2e.installation import Call, Service, below, process
 from hostile.test_hostile_agent import agent_of
+from waiting import until
 
 USER = "tsz-mallory"
 LIMITS_FILE = Path("/etc/security/limits.d/tsz.conf")

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 from e2e import sshd
-from e2e.installation import IMAGE, PATH, Call, Service, command, free_port, run, until
+from e2e.installation import IMAGE, PATH, Call, Service, command, run
 from e2e.surroundings import must, new_template, podman
+from ports import free_port
+from waiting import until
 
 SERVE = [
     "/bin/sh",

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import ROOT, SVC, Call, Service, free_port
+from e2e.installation import ROOT, SVC, Call, Service
 from e2e.surroundings import allow, must
+from ports import free_port
 
 Shell = Callable[..., str]
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"

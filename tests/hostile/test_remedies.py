@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from e2e.installation import PATH, SVC, Outcome, environment, free_port, until
+from e2e.installation import PATH, SVC, Outcome, environment
+from ports import free_port
+from waiting import until
 
 STATE = Path("/var/lib/svc-hostile-remedies")
 RUN = Path("/run/svc-hostile-remedies")

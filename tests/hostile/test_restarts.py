@@ -9,7 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from e2e.installation import APP_ACCOUNTS, PREFIX, Service, process, processes, until
+from e2e.installation import APP_ACCOUNTS, PREFIX, Service, process, processes
+from waiting import until
 
 THIEF = Path(__file__).with_name("attackers") / "thief.py"
 KILLS = 4

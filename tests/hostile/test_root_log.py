@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import until
 from helper.stage import WS, Stage, call, remove_user
+from waiting import until
 
 from svc_helper.root.log import WINDOW_S
 from svc_helper.wire.protocol import send

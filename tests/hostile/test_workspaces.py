@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, processes, processes_of, until
+from e2e.installation import Call, Service, processes, processes_of
 from e2e.surroundings import in_database, must, podman
 from hostile.attackers.raw import Answer, ask, connect, request
+from waiting import until
 
 USER = "tsz-mallory"
 FIFTY = 50

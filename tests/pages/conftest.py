@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from e2e.installation import until
 from pages import records
 from pages.canned import Canned, Listener
+from waiting import until
 
 from svc.web import pieces
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.installation import PASSWORD, SVC, Call, Service, environment, free_port, run
+from e2e.installation import PASSWORD, SVC, Call, Service, environment, run
 from e2e.registries import registry_in
 from e2e.surroundings import must, served, template_of
 from pages.conftest import PROGRAMS, artefacts, certificate, no_leaks  # noqa: F401, fixtures
+from ports import free_port
 
 if TYPE_CHECKING:
     from pages.chromium import Driver

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from e2e.guides import far_browser
-from e2e.installation import ROOT, Call, Service, free_port
+from e2e.installation import ROOT, Call, Service
 from e2e.pages import Block, blocks
 from e2e.sshd import listens
 from e2e.surroundings import must
 from pages.chromium import Driver, complaints, find, says, until
+from ports import free_port
 from stories.conftest import USER
 from stories.signing_in import sign_in
 
@@ -103,7 +104,7 @@ def started(*argv: str, port: int) -> Iterator[str]:
 
 def until_listens(process: subprocess.Popen[bytes], port: int) -> None:
     """Wait for the port; AssertionError when the program has ended instead."""
-    from e2e.installation import until as until_
+    from waiting import until as until_
 
     def there() -> bool:
         assert process.poll() is None, f"it ended with {process.returncode}"

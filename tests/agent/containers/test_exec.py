@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Answer, Registry, User, proportional_set_kib
+from agent.priv_ns import Agent, Answer, User, proportional_set_kib
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
@@ -118,15 +118,14 @@ def test_not_running_and_not_there(agent: Agent, make: Make) -> None:
 
 @pytest.mark.parametrize("case", ["default", "run_as", "image_user"])
 def test_the_same_identity_as_podman_exec(
-    agent: Agent, make: Make, user: User, registry: Registry, case: str
+    agent: Agent, make: Make, user: User, workers_image: str, case: str
 ) -> None:
     changes: dict[str, Any] = {}
     if case == "run_as":
         changes = {"run_as": {"uid": 1234, "gid": 1234}}
     if case == "image_user":
-        settings = ("USER worker", "WORKDIR /tmp", "ENV PATH=/bin:/tmp", 'CMD ["/bin/sh"]')
-        changes = {"image": registry.push(user, "worker:1", *settings)}
-        assert agent.call("image.pull", image=changes["image"]).data
+        changes = {"image": workers_image}
+        assert agent.call("image.pull", image=workers_image).data
     ws = make(**changes)
     ours = run(agent, ws, "sh", "-c", IDENTITY)
     theirs = user.podman("exec", f"svc-{ws}", "sh", "-c", IDENTITY)

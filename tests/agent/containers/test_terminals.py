@@ -16,7 +16,7 @@ import pytest
 from agent.containers.test_exec import IDENTITY, normal, run
 from agent.containers.test_launchers import wait_for
 from agent.containers.test_shims import only_shim, shims, socket_path
-from agent.priv_ns import IN_EACH_STORE, Agent, Registry, User, proportional_set_kib
+from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib
 from agent.viewing import attach, attempt, listed, open_terminal
 
 from svc_helper.wire.limits import TERMINALS_MAX
@@ -75,11 +75,9 @@ def test_a_command_and_one_that_cannot_be_run(agent: Agent, make: Make) -> None:
             assert viewer.ended == {"reason": "exited", "exit_code": code} and words in viewer.output
 
 
-def test_the_same_as_podman_exec(agent: Agent, make: Make, user: User, registry: Registry) -> None:
-    settings = ("USER worker", "WORKDIR /tmp", "ENV PATH=/bin:/tmp", 'CMD ["/bin/sh"]')
-    image = registry.push(user, "worker:2", *settings)
-    assert agent.call("image.pull", image=image).data
-    for changes in ({}, {"run_as": {"uid": 1234, "gid": 1234}}, {"image": image}):
+def test_the_same_as_podman_exec(agent: Agent, make: Make, user: User, workers_image: str) -> None:
+    assert agent.call("image.pull", image=workers_image).data
+    for changes in ({}, {"run_as": {"uid": 1234, "gid": 1234}}, {"image": workers_image}):
         ws = make(**changes)
         script = f"exec 2>&1; {IDENTITY}stat -c '%u %a %t' $(tty); echo the end"
         ours = by_terminal(agent, ws, script)

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from agent.containers.test_exec import run
 from agent.containers.test_replacing import prepared, replaced
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import SHELL, Registry
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def with_volume(user: User, agent: Agent, registry: Registry) -> str:
+def with_volume(agent: Agent, registry: Registry) -> str:
     """An image with two VOLUMEs, and one below /work, in the user's store."""
-    image = registry.push(
-        user, "volumes:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", "VOLUME /data /more /work/inside"
-    )
+    paths: dict[str, dict[str, str]] = {"/data": {}, "/more": {}, "/work/inside": {}}
+    image = registry.put("volumes:1", **SHELL, Volumes=paths)
     assert agent.call("image.pull", image=image).data
     return image
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from agent.images.test_builds import archive, lines_of
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import Registry
 
 from svc_helper.agent.images import build_cache
 from svc_helper.agent.images.store import Store

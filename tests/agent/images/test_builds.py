@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agent.priv_ns import Agent, Answer, Pending, Registry, User
+from agent.priv_ns import Agent, Answer, Pending, User
+from agent.registry import Registry
 
 from svc_helper.wire import protocol
 
@@ -188,8 +189,8 @@ def test_stages_and_other_users(builder: Builder, user: User) -> None:
     assert '"Healthcheck": {' in user.podman("inspect", "--type=image", REF).stdout
 
 
-def test_the_base_is_pulled_first(builder: Builder, registry: Registry, user: User) -> None:
-    base = registry.push(user, "team/base:7", "ENV PATH=/bin")
+def test_the_base_is_pulled_first(builder: Builder, registry: Registry) -> None:
+    base = registry.put("team/base:7", Env=["PATH=/bin"])
     call = builder.agent.begin(
         "image.build", give=archive(f"FROM {base}\nRUN true\n"), image=REF, bases=[base], triggers=False
     )
@@ -205,7 +206,7 @@ def test_the_base_is_pulled_first(builder: Builder, registry: Registry, user: Us
         "image_not_in_registry",
         f"{missing}: the registry has no such image",
     )
-    user.podman("rmi", "-f", REF, base)
+    builder.user.podman("rmi", "-f", REF, base)
     off_list = builder.agent.begin(
         "image.build", give=archive("FROM quay.io/x/y\n"), image=REF, bases=["quay.io/x/y"], triggers=False
     )

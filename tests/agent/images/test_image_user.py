@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import Registry
 
 from svc_helper.agent.images import image_user
 
@@ -95,6 +96,6 @@ def test_a_real_image(agent: Agent, built: str, image: str) -> None:
 
 
 @pytest.mark.root
-def test_a_number_alone(agent: Agent, registry: Registry, user: User) -> None:
-    ref = registry.push(user, "team/number:1", "USER 4321:77")
+def test_a_number_alone(agent: Agent, registry: Registry) -> None:
+    ref = registry.put("team/number:1", User="4321:77")
     assert agent.call("image.pull", image=ref).data["user"] == {"name": None, "uid": 4321, "gid": 77}

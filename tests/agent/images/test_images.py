@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import Registry
 
 pytestmark = pytest.mark.root
 BIG = 200 << 20
@@ -36,9 +37,9 @@ def remove(user: User, image: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def big(registry: Registry, user: User) -> str:
+def big(registry: Registry) -> str:
     """An image whose pull takes a while."""
-    return registry.push(user, "team/big:1", "ENV PATH=/bin", big_bytes=BIG)
+    return registry.put("team/big:1", BIG, Env=["PATH=/bin"])
 
 
 @pytest.fixture

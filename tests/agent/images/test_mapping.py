@@ -14,7 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Pending, Registry, User
+from agent.priv_ns import Agent, Pending, User
+from agent.registry import SHELL, Registry
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.images import mapping
@@ -26,9 +27,9 @@ NUMBERS = iter(range(2000, 3000))
 
 
 @pytest.fixture(scope="module")
-def large(agent: Agent, registry: Registry, user: User) -> Iterator[str]:
+def large(agent: Agent, registry: Registry) -> Iterator[str]:
     """An image of which a copy takes a while."""
-    ref = registry.push(user, "team/large:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", big_bytes=BIG)
+    ref = registry.put("team/large:1", BIG, **SHELL)
     assert agent.call("image.pull", image=ref).data
     yield ref
     assert agent.call("image.remove", image=ref).data

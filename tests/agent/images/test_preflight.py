@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import Registry
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import preflight
@@ -22,10 +23,10 @@ pytestmark = pytest.mark.root
 def images(registry: Registry, user: User) -> dict[str, str]:
     """One image in each of the forms that a registry may have; none in the store."""
     refs = {form: f"{registry.host}/team/form:{form}" for form in ("oci", "v2s2", "list")}
-    oci = registry.push(user, "team/form:oci", "ENV FORM=oci", big_bytes=3 << 20)
+    oci = registry.put("team/form:oci", 3 << 20, Env=["FORM=oci"])
     user.podman("pull", "-q", oci)
     user.podman("push", "-q", "--tls-verify=false", "--format=v2s2", oci, f"docker://{refs['v2s2']}")
-    other = registry.push(user, "team/other:1", "ENV FORM=other", big_bytes=1 << 20)
+    other = registry.put("team/other:1", 1 << 20, Env=["FORM=other"])
     user.podman("pull", "-q", other)
     user.podman("manifest", "create", "tsa-list")
     user.podman("manifest", "add", "--arch=mips64", "tsa-list", other)
@@ -78,11 +79,11 @@ def test_layers_that_are_there_do_not_count(agent: Agent, images: dict[str, str]
 
 
 def test_a_name_that_has_moved_on(agent: Agent, registry: Registry, user: User) -> None:
-    ref = registry.push(user, "team/moving:1", "ENV N=1", big_bytes=1 << 20)
+    ref = registry.put("team/moving:1", 1 << 20, Env=["N=1"])
     agent.call("image.pull", image=ref)
     old = f"{registry.host}/team/old:1"
     user.podman("tag", ref, old)
-    registry.push(user, "team/moving:1", "ENV N=2", big_bytes=2 << 20)
+    registry.put("team/moving:1", 2 << 20, Env=["N=2"])
     user.podman("tag", old, ref)
     (row,) = agent.call("image.preflight", images=[ref]).data["images"]
     assert row["present"] and row["download_bytes"] > 2 << 20

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Registry, User
+from agent.priv_ns import Agent, User
+from agent.registry import SHELL, Registry
 
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.store import Store
@@ -17,15 +18,28 @@ pytestmark = pytest.mark.root
 Make = Callable[..., str]
 
 
-@pytest.fixture
-def family(user: User, agent: Agent, image: str) -> Iterator[tuple[str, str]]:
-    """Two images from the common base: one with a file of a megabyte, one with a file of two."""
-    refs = ("localhost/tsa/one:1", "localhost/tsa/two:1")
-    for number, ref in enumerate(refs, 1):
+FAMILY = ("localhost/tsa/one:1", "localhost/tsa/two:1")
+
+
+@pytest.fixture(scope="module")
+def built(user: User, agent: Agent, image: str) -> Iterator[str]:
+    """The archive of two images that were built from the common base."""
+    archive = f"{user.home}/family.tar"
+    for number, ref in enumerate(FAMILY, 1):
         lines = f"FROM {image}\\nRUN head -c {number << 20} /dev/urandom > /file\\n"
         user.run("sh", "-c", f"printf '{lines}' | podman build -q --pull=never -t {ref} -")
-    yield refs
-    user.podman("rmi", "-f", *refs, check=False)
+    user.podman("save", "-q", "-m", "-o", archive, *FAMILY)
+    user.podman("rmi", "-f", *FAMILY)
+    yield archive
+    user.run("rm", archive)
+
+
+@pytest.fixture
+def family(user: User, built: str) -> Iterator[tuple[str, str]]:
+    """Two images from the common base: one with a file of a megabyte, one with a file of two."""
+    user.podman("load", "-q", "-i", built)
+    yield FAMILY
+    user.podman("rmi", "-f", *FAMILY, check=False)
     user.podman("image", "prune", "-f", check=False)  # another test's may be in use
 
 
@@ -90,11 +104,9 @@ def test_the_same_images_as_podman_lists(agent: Agent, user: User, family: tuple
     user.podman("rmi", "-f", "localhost/tsa/n:1")
 
 
-def test_a_copy_for_other_ids_is_its_images_own(
-    agent: Agent, make: Make, registry: Registry, user: User
-) -> None:
+def test_a_copy_for_other_ids_is_its_images_own(agent: Agent, make: Make, registry: Registry) -> None:
     """For a workspace that runs as another user Podman keeps a copy of the layer, mapped to these ids."""
-    ref = registry.push(user, "team/mapped:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", big_bytes=5 << 20)
+    ref = registry.put("team/mapped:1", 5 << 20, **SHELL)
     assert agent.call("image.pull", image=ref).data
     before = agent.call("image.usage").data["total_bytes"]
     assert usage_of(agent)[ref]["unique_bytes"] < 8 << 20
@@ -133,8 +145,8 @@ def test_one_name_is_taken_off(agent: Agent, user: User, image: str, family: tup
     assert agent.call("image.remove", image="localhost/tsa/never").data == {"removed": False}
 
 
-def test_a_name_with_a_digest(agent: Agent, user: User, registry: Registry) -> None:
-    tagged = registry.push(user, "team/digest:1", "ENV PATH=/bin")
+def test_a_name_with_a_digest(agent: Agent, registry: Registry) -> None:
+    tagged = registry.put("team/digest:1", Env=["PATH=/bin"])
     digest = agent.call("image.pull", image=tagged).data["digest"]
     by_digest = f"{tagged.rpartition(':')[0]}@{digest}"
     assert agent.call("image.remove", image=tagged).data == {"removed": True}

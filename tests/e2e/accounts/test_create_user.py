@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 from depths import sample
-from e2e.installation import PREFIX, Call, Service, below, process, remove_user, run, until
+from e2e.installation import PREFIX, Call, Service, below, process, remove_user, run
 from e2e.surroundings import in_database, must, template_of
 from helper.stage import edit
 from uids import highest_uid
+from waiting import until
 
 from svc_helper.provision.accounts import STEPS
 

@@ -25,9 +25,9 @@ from e2e.installation import (
     remove_runtime_directory,
     remove_user,
     run,
-    until,
 )
 from e2e.surroundings import in_database, must, podman, template_of
+from waiting import until
 
 NAME = "tse-pia"
 USERS_OWN = ("sessions", "tokens", "login_places", "disk_usage")  # by user_id, not owner_id

@@ -23,8 +23,9 @@ from typing import Any
 
 import pytest
 from e2e.far_host import FAR, NAME, Answer, Client, FarHost, far_host
-from e2e.installation import Call, Service, run, until
+from e2e.installation import Call, Service, run
 from e2e.surroundings import in_database, make_accounts, must, template_of
+from waiting import until
 
 from svc.tls import certificates
 from svc.tls.certificates import Certificate

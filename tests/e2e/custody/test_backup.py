@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import STATE, SVC, Call, Outcome, Service, run, until
+from e2e.installation import STATE, SVC, Call, Outcome, Service, run
 from e2e.surroundings import in_database, must
+from waiting import until
 
 CRON = {"HOME": "/root", "LOGNAME": "root", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
 STOP = f"stop {'the service' if os.path.isdir('/run/systemd/system') else 'that process'} first"

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from e2e.installation import STATE, Call, Outcome, Service, run, until
+from e2e.installation import STATE, Call, Outcome, Service, run
 from e2e.surroundings import must, podman
+from waiting import until
 
 
 @pytest.fixture

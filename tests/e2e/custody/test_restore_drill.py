@@ -15,19 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import (
-    IMAGE,
-    PASSWORD,
-    ROOT,
-    Service,
-    free_port,
-    processes_of,
-    remove_user,
-    until,
-)  # fmt: skip
+from e2e.installation import IMAGE, PASSWORD, ROOT, Service, processes_of, remove_user
 from e2e.pages import blocks
 from e2e.stand_in import Machine, places
 from e2e.surroundings import must, podman
+from ports import free_port
+from waiting import until
 
 USER = "tse-pia"
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from e2e import sshd
-from e2e.installation import PREFIX, Service, free_port
+from e2e.installation import PREFIX, Service
+from ports import free_port
 
 CONFIG = """\
 Host *

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from e2e.guides.far_browser import write
-from e2e.installation import IMAGE, PASSWORD, ROOT, Outcome, Service, free_port, remove_user
+from e2e.installation import IMAGE, PASSWORD, ROOT, Outcome, Service, remove_user
 from e2e.pages import Block, Guide
 from e2e.stand_in import Machine, places
+from ports import free_port
 
 USER, LEAVING = "tse-rita", "tse-ada"
 MIRROR = ("/etc/docker/registry", "/var/lib/docker-registry")

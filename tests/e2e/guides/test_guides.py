@@ -13,10 +13,11 @@ import pytest
 from e2e import served, slurm
 from e2e.fake_gpus import installed
 from e2e.guides import far_browser
-from e2e.installation import IMAGE, PREFIX, ROOT, Outcome, Service, command, run, until
+from e2e.installation import IMAGE, PREFIX, ROOT, Outcome, Service, command, run
 from e2e.pages import Block, blocks, play
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import make_accounts, must, new_template
+from waiting import until
 
 USER, PASSWORD = "tse-quin", "two swifts under one slate"
 JUPYTER = b'#!/bin/sh\necho "jupyter $*"\nexec python3 /app/server.py\n'  # in its place: no image has it here

@@ -19,10 +19,11 @@ import pytest
 from e2e.fake_gpus import installed
 from e2e.guides import python_image
 from e2e.guides.far_browser import laptop, through_ssh, write
-from e2e.installation import IMAGE, Outcome, Service, run, until
+from e2e.installation import IMAGE, Outcome, Service, run
 from e2e.pages import Block, Guide, play
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import make_accounts, must, new_template
+from waiting import until
 
 USER, PASSWORD = "tse-rosa", "nine wet boats by the lock"
 CELL = {"cell_type": "code", "source": "6 * 7", "metadata": {}, "outputs": [], "execution_count": None}

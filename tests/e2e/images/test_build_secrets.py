@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from e2e import operations
-from e2e.installation import Call, Outcome, Service, processes_of, run, until
+from e2e.installation import Call, Outcome, Service, processes_of, run
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template, podman
+from waiting import until
 
 USER = "tse-kim"
 MOUNT = "RUN --mount=type=secret,id=pip"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from e2e import operations
-from e2e.installation import Call, Outcome, Service, run, until
+from e2e.installation import Call, Outcome, Service, run
 from e2e.registries import REPOSITORY, Gate, Shelf
 from e2e.surroundings import must, new_template, podman
+from waiting import until
 
 MIB = 1 << 20
 NUMBERS = itertools.count(1)

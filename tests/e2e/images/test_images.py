@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 from e2e import operations
-from e2e.installation import IMAGE, Call, Service, remove_user, run, until
-from e2e.registries import REPOSITORY, Gate, Shelf, digest
+from e2e.installation import IMAGE, Call, Service, remove_user, run
+from e2e.registries import REPOSITORY, Gate, Shelf
 from e2e.surroundings import allow, make_accounts, must, new_template, podman
+from registries import digest
+from waiting import until
 
 MIB = 1 << 20
 BIG = 6 * MIB

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from e2e import operations
-from e2e.installation import SVC, Call, Service, run, until
+from e2e.installation import SVC, Call, Service, run
 from e2e.registries import REPOSITORY, Gate, Shelf
 from e2e.surroundings import must, new_template, podman
+from waiting import until
 
 MIB = 1 << 20
 BIG = 6 * MIB

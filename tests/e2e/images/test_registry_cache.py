@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import IMAGE, PATH, PREFIX, ROOT, Call, Service, free_port, until
-from e2e.registries import MANIFEST_TYPE, Shelf, registry_of
+from e2e.installation import IMAGE, PATH, PREFIX, ROOT, Call, Service
+from e2e.registries import Shelf
 from e2e.surroundings import must, new_template, podman, template_of
+from ports import free_port
+from registries import Repository, registry_of
+from waiting import until
 
 REPOSITORY = IMAGE.partition(":")[0]
 CACHED = f"{REPOSITORY}:cached"
@@ -55,10 +56,7 @@ def set_up(service: Service, cache: Path, port: int, upstream: str) -> subproces
 
 def own_blobs(address: str) -> set[str]:
     """The digests of what no other image has: the configuration and the last layer."""
-    url = f"http://{address}/v2/{REPOSITORY}/manifests/cached"
-    request = urllib.request.Request(url, headers={"Accept": MANIFEST_TYPE})
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        manifest = json.load(answer)
+    manifest = Repository(address, REPOSITORY).manifest("cached")
     return {part["digest"].removeprefix("sha256:") for part in (manifest["config"], manifest["layers"][-1])}
 
 

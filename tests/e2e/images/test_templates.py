@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 from e2e import operations
 from e2e.far_host import Answer, Client, far_host
-from e2e.installation import Call, Outcome, environment, free_port, run, until
+from e2e.installation import Call, Outcome, environment, run
 from e2e.registries import REPOSITORY
 from e2e.surroundings import in_database, must, podman, served
+from ports import free_port
+from waiting import until
 
 from svc.domain.templates import bundles
 from svc.domain.templates.bundles import ContextFile

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from e2e import files
 from e2e.files import Endpoint
-from e2e.installation import PASSWORD, SVC, Call, Service, run, until
+from e2e.installation import PASSWORD, SVC, Call, Service, run
 from e2e.live.event_streams import Reader
 from e2e.surroundings import make_accounts, must, template_of
+from waiting import until
 
 CHANGES = 1000
 READ_AT_ONCE = CHANGES // 20  # then the client hangs up and comes back

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from e2e import files
 from e2e.files import Endpoint
-from e2e.installation import PASSWORD, Call, Service, until
+from e2e.installation import PASSWORD, Call, Service
 from e2e.live.event_streams import Reader
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
+from waiting import until
 
 LINES = 2000
 COUNT = (

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import PATH, SVC, Outcome, Service, command, free_port, until
+from e2e.installation import PATH, SVC, Outcome, Service, command
+from ports import free_port
+from waiting import until
 
 USER = "tse-carol"  # a Linux user whom the installed service does not know
 

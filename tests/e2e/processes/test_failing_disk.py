@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import STATE, Call, Service, until
+from e2e.installation import STATE, Call, Service
 from e2e.processes.small_disks import fill, moved
 from e2e.surroundings import in_database, must
+from waiting import until
 
 PAGE = 4096
 

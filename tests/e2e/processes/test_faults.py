@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, app_uids, process, processes, processes_of, until
+from e2e.installation import SVC, Call, Outcome, Service, app_uids, process, processes, processes_of
+from waiting import until
 
 Record = Callable[[str], dict[str, object]]
 

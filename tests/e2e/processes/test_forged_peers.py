@@ -20,7 +20,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from e2e.installation import PREFIX, Call, Service, processes_of, until
+from e2e.installation import PREFIX, Call, Service, processes_of
+from waiting import until
 
 from svc.app import HELPER_UNIX, UNIX
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, processes_of, until
+from e2e.installation import Call, Service, processes_of
 from e2e.processes.small_disks import fill, moved, tmpfs
 from e2e.surroundings import must
+from waiting import until
 
 Record = Callable[[str], dict[str, Any]]
 

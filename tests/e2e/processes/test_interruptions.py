@@ -13,20 +13,10 @@ from typing import Any
 
 import pytest
 from e2e import operations
-from e2e.installation import (
-    SVC,
-    Call,
-    Process,
-    Service,
-    pieces_of,
-    process,
-    processes_of,
-    remove_pieces,
-    run,
-    until,
-)
+from e2e.installation import SVC, Call, Process, Service, pieces_of, process, processes_of, remove_pieces, run
 from e2e.registries import REPOSITORY, Gate, Shelf
 from e2e.surroundings import in_database, must, new_template, podman
+from waiting import until
 
 MIB = 1 << 20
 BIG = 4 * MIB

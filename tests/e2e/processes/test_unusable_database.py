@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import STATE, SVC, Call, Service, run, until
+from e2e.installation import STATE, SVC, Call, Service, run
 from e2e.surroundings import in_database
+from waiting import until
 
 
 def emptied(path: Path) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-from e2e.installation import Call, Process, processes_of, until
+from e2e.installation import Call, Process, processes_of
+from waiting import until
 
 
 def podman_services() -> list[Process]:

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 from e2e import terminal
-from e2e.installation import SVC, Call, Service, until
+from e2e.installation import SVC, Call, Service
 from e2e.surroundings import in_database, must, podman, template_of
+from waiting import until
 
 # Says that it was told to end, and ends when it may.
 STUBBORN = ["sh", "-c", "trap 'touch /work/told; until [ -e /work/go ]; do sleep .1; done; exit 0' TERM;"

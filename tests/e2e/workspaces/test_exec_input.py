@@ -9,8 +9,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from e2e.installation import SVC, Call, Service, processes_of, until
+from e2e.installation import SVC, Call, Service, processes_of
 from e2e.surroundings import must
+from waiting import until
 
 Pipe = Callable[..., "subprocess.CompletedProcess[bytes]"]
 

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from depths import rounds
 from e2e.fake_gpus import UUIDS, Gpus, Observer, held, installed
-from e2e.installation import Call, Outcome, Process, Service, processes_of, run, until
+from e2e.installation import Call, Outcome, Process, Service, processes_of, run
 from e2e.surroundings import in_database, must, podman, template_of
+from waiting import until
 
 ROUNDS = rounds(5, 25, 100)
 USERS = ("tse-alice", "tse-bob")

@@ -7,8 +7,9 @@ import json
 import pwd
 from pathlib import Path
 
-from e2e.installation import IMAGE, Call, until
+from e2e.installation import IMAGE, Call
 from e2e.surroundings import must
+from waiting import until
 
 
 def test_whoami_names_the_linux_account(alice: Call) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, process, processes, processes_of, until
+from e2e.installation import Call, Service, process, processes, processes_of
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
+from waiting import until
 
 LOG_BYTES = 16 << 20  # of each launcher: the newest file and the one before
 LAUNCHERS = [

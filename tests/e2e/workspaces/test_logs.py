@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Service, processes, until
+from e2e.installation import SVC, Call, Service, processes
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
+from waiting import until
 
 COMMAND = ["sh", "-c", "echo first; while [ ! -e /go ]; do sleep 0.1; done; echo second; exec sleep infinity"]
 TALKER = {"name": "talker", "command": ["sh", "-c", "echo hello; sleep 4717"]}

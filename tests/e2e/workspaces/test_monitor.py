@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, until
+from e2e.installation import Call, Service
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
+from waiting import until
 
 BUSY = {"name": "busy", "command": ["sh", "-c", "while :; do :; done"]}
 LARGE = {"name": "large", "command": ["sh", "-c", "head -c 64m /dev/zero | tail -n 1 | sleep 4716"]}

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, until
+from e2e.installation import Call, Service
 from e2e.surroundings import must, podman, template_of
+from waiting import until
 
 USER = "tse-alice"
 SERVE = "while true; do printf 'of %s\\n' \"$(hostname)\" | nc -l -p 5432; done"

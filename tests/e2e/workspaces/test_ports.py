@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from e2e import served
-from e2e.installation import Call, Service, until
+from e2e.installation import Call, Service
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import must, new_template
+from waiting import until
 
 NUMBERS = itertools.count(1)
 LAUNCHER = {"name": "web", "command": ["python3", "/app/server.py"], "port": "http", "autostart": True}

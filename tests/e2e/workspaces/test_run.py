@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from e2e.installation import SVC, Call, Service, until
+from e2e.installation import SVC, Call, Service
 from e2e.registries import Gate
 from e2e.surroundings import must, podman, template_of
+from waiting import until
 
 USER = "tse-alice"
 Line = Callable[..., "subprocess.Popen[bytes]"]

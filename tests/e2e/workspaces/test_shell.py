@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, processes_of, until
+from e2e.installation import Call, Service, processes_of
 from e2e.surroundings import must
 from e2e.terminal import Window, window
+from waiting import until
 
 PROMPT = "# "
 DETACH = b"\x10\x11"  # Ctrl-P Ctrl-Q

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import IMAGE, ROOT, Call, Service, until
+from e2e.installation import IMAGE, ROOT, Call, Service
 from e2e.surroundings import must, podman
+from waiting import until
 
 USER, NAME = "tse-alice", "survivor"
 REBOOT = "reboot of the host"

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 from e2e import terminal
-from e2e.installation import IMAGE, Call, Service, processes_of, remove_user, until
+from e2e.installation import IMAGE, Call, Service, processes_of, remove_user
 from e2e.processes.test_full_disk import fill
 from e2e.surroundings import in_database, make_accounts, must, new_template, podman
+from waiting import until
 
 Record = Callable[[str], dict[str, Any]]
 Make = Callable[..., str]

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from depths import rounds
-from e2e.installation import Call, Service, processes_of, until
+from e2e.installation import Call, Service, processes_of
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import must, new_template, podman, template_of
+from waiting import until
 
 ROUNDS = rounds(2, 8, 33)
 USER = "tse-alice"

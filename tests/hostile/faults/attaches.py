@@ -13,10 +13,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from e2e.installation import Service, environment, free_port, process, processes_of, run, until
+from e2e.installation import Service, environment, process, processes_of, run
 from e2e.registries import registry_in
 from e2e.surroundings import must, served, template_of
 from hostile.attackers import live
+from ports import free_port
+from waiting import until
 
 from svc.websocket import BINARY
 

@@ -28,11 +28,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from e2e.installation import SVC, Service, environment, free_port, run, until
+from e2e.installation import SVC, Service, environment, run
 from e2e.surroundings import in_database, served, template_of
 from hostile.attackers.raw import Answer, ask, connect, request
 from hostile.faults import kills
 from hostile.faults.ledger import Key, Ledger, State, Value, differences
+from ports import free_port
+from waiting import until
 
 USERS = ("tsk-ann", "tsk-ben")
 STATE, RUN = Path("/var/lib/svc-custody-kills"), Path("/run/svc-custody-kills")

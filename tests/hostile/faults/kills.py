@@ -26,10 +26,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.installation import Process, Service, environment, free_port, process, processes_of, run, until
+from e2e.installation import Process, Service, environment, process, processes_of, run
 from e2e.registries import registry_in
 from e2e.surroundings import in_database, must, podman, served, template_of
 from hostile.attackers.raw import Answer, ask, connect, request
+from ports import free_port
+from waiting import until
 
 USERS = ("tsk-ann", "tsk-ben", "tsk-cay", "tsk-dot")
 EACH = 2  # clients of one user, with a workspace each

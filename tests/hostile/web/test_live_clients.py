@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from e2e.installation import Call, Service, process, processes_of, until
+from e2e.installation import Call, Service, process, processes_of
 from e2e.surroundings import must
 from hostile.attackers import live
 from hostile.faults import attaches
 from hostile.test_hostile_agent import figures, lab, named
+from waiting import until
 
 from svc.websocket import BINARY, PING, frame
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from e2e.installation import Service, run, until
+from e2e.installation import Service, run
 from e2e.surroundings import must, template_of
 from hostile.attackers.live import Live
 from hostile.attackers.raw import ask, connect_tls, request
+from waiting import until
 
 from svc import websocket
 from svc.websocket import BINARY, CLOSE, TEXT, Receiver, frame
