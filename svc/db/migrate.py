@@ -57,6 +57,9 @@ class Applied(NamedTuple):
     applied_at: str
 
 
+_APPLIED = "SELECT number, name, sha256, applied_at FROM schema_migrations ORDER BY number"
+
+
 def schema_folder() -> str:
     """The directory `schema`: in the installed package, or in the checkout beside it."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -104,8 +107,7 @@ def applied(connection: sqlite3.Connection) -> list[Applied]:
                 "the database belongs to another program: it has tables but no migrations of svc"
             )
         return []
-    query = "SELECT number, name, sha256, applied_at FROM schema_migrations ORDER BY number"
-    return [Applied(*row) for row in connection.execute(query)]
+    return [Applied(*row) for row in connection.execute(_APPLIED)]
 
 
 def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:

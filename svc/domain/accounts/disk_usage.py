@@ -42,6 +42,9 @@ class Waiting(NamedTuple):
     name: str
 
 
+_WAITING = "SELECT u.id, u.name FROM disk_usage d JOIN users u ON u.id = d.user_id"
+
+
 def page_of(page: Page) -> dict[str, Any]:
     """One page of all users with their figures, and the sums of all; the route checks who may read them."""
     found, values = pages.matching(page, ("u.name",))
@@ -104,8 +107,7 @@ def request_all(names: list[str]) -> int:
 def waiting() -> list[Waiting]:
     """Who is to be measured, the longest waiting first."""
     rows = database.execute_sql(
-        "SELECT u.id, u.name FROM disk_usage d JOIN users u ON u.id = d.user_id"
-        " WHERE d.requested_at IS NOT NULL ORDER BY d.requested_at, u.name"
+        f"{_WAITING} WHERE d.requested_at IS NOT NULL ORDER BY d.requested_at, u.name"
     )
     return [Waiting(*row) for row in rows.fetchall()]
 

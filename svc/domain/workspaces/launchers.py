@@ -219,21 +219,22 @@ class Run(NamedTuple):
     name: str
 
 
+_STARTED = (
+    "SELECT e.id, w.id, w.owner_id, u.name, e.subject_name"
+    " FROM workspaces w JOIN users u ON u.id = w.owner_id AND u.uid IS NOT NULL"
+    " JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision"
+    f" JOIN json_each({SPEC}, '$.launchers') l ON l.type = 'object'"
+    # The newest of each, by the index: somebody may have started and stopped it ten thousand times.
+    f" JOIN events e ON e.id = (SELECT id FROM events WHERE type = '{EVENT}' AND subject_id ="
+    " w.id || '/' || json_extract(l.value, '$.name') ORDER BY at DESC, id DESC LIMIT 1)"
+    " WHERE w.status = 'running' AND w.status <> 'stopped'"  # the words of an index
+    " AND e.at >= w.started_at AND json_extract(e.data_json, '$.state') = ?"
+)
+
+
 def started_runs() -> list[Run]:
     """The launchers of all running workspaces that run as far as the service knows."""
-    rows = database.execute_sql(
-        "SELECT e.id, w.id, w.owner_id, u.name, e.subject_name"
-        " FROM workspaces w JOIN users u ON u.id = w.owner_id AND u.uid IS NOT NULL"
-        " JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision"
-        f" JOIN json_each({SPEC}, '$.launchers') l ON l.type = 'object'"
-        # The newest of each, by the index: somebody may have started and stopped it ten thousand times.
-        f" JOIN events e ON e.id = (SELECT id FROM events WHERE type = '{EVENT}' AND subject_id ="
-        " w.id || '/' || json_extract(l.value, '$.name') ORDER BY at DESC, id DESC LIMIT 1)"
-        " WHERE w.status = 'running' AND w.status <> 'stopped'"  # the words of an index
-        " AND e.at >= w.started_at AND json_extract(e.data_json, '$.state') = ?",
-        (STARTED,),
-    )
-    return [Run(*row) for row in rows]
+    return [Run(*row) for row in database.execute_sql(_STARTED, (STARTED,))]
 
 
 def note_end(caller: Caller, run: Run) -> bool:

@@ -90,6 +90,12 @@ class Holder(NamedTuple):
     since: str
 
 
+_HOLDERS = (
+    "SELECT l.gpu, w.id, w.name, u.id, u.name, l.mode, l.taken_at FROM gpu_leases l"
+    " JOIN workspaces w ON w.id = l.workspace_id JOIN users u ON u.id = w.owner_id"
+)
+
+
 def offer() -> Offer:
     """The host's GPUs now; asks the driver, so never inside write()."""
     inventory = hardware.inventory()
@@ -99,12 +105,7 @@ def offer() -> Offer:
 def holders() -> dict[str, list[Holder]]:
     """The holders of each leased GPU, by uuid; the longest holder first."""
     found: dict[str, list[Holder]] = {}
-    rows = database.execute_sql(
-        "SELECT l.gpu, w.id, w.name, u.id, u.name, l.mode, l.taken_at FROM gpu_leases l"
-        " JOIN workspaces w ON w.id = l.workspace_id JOIN users u ON u.id = w.owner_id"
-        " ORDER BY l.gpu, l.taken_at, w.id"
-    )
-    for gpu, *holder in rows:
+    for gpu, *holder in database.execute_sql(f"{_HOLDERS} ORDER BY l.gpu, l.taken_at, w.id"):
         found.setdefault(gpu, []).append(Holder(*holder))
     return found
 
