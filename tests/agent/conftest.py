@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import tempfile
@@ -47,10 +46,8 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def namespace() -> Iterator[Namespace]:
+def namespace(needs_root: None) -> Iterator[Namespace]:
     """The private mount namespace; skips where it cannot be made."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it makes users and namespaces")
     if shutil.which("podman") is None or shutil.which("docker-registry") is None:
         pytest.skip("needs podman and docker-registry")
     created = Namespace()

@@ -18,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from waiting import until
 
 from svc_helper.root.drop import ALLOCATION
 from svc_helper.wire import protocol
@@ -400,6 +402,11 @@ class User:
         """Remove the account and its home."""
         self.end_all()
         subprocess.run(["userdel", "--remove", self.name], check=False, capture_output=True)
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    """Wait until something is so; what it is."""
+    return until(condition, seconds, every=0.02)
 
 
 def proportional_set_kib(pid: int) -> int:

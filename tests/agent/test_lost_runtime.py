@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from agent.containers.test_launchers import wait_for
-from agent.priv_ns import NO_LIMITS, Agent, User
+from agent.priv_ns import NO_LIMITS, Agent, User, wait_for
 
 from svc.admin.checks import accounts
 

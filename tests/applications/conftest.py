@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import suites
 from applications import images
 from applications.reader import USER, Make, Reader
 from e2e.installation import PASSWORD, SVC, Service, environment
 from e2e.surroundings import must, served
 from ports import free_port
 from registries import registry_of
-from waiting import until
 
 STATE = Path("/var/lib/svc-applications")
 RUN = Path("/run/svc-applications")
@@ -23,18 +23,8 @@ RUN = Path("/run/svc-applications")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs root and the host's lock, which tests/run holds."""
-    if os.geteuid() == 0 and SVC.exists() and "SVC_TEST_DEPTH" in os.environ:
-        return
-    for item in items:
-        if "applications" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason="needs an installed svc: tests/run applications"))
-
-
-@pytest.fixture(autouse=True)
-def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
-    """Descriptors only: the server is this process's child."""
-    yield
-    until(lambda: not descriptors_left(), 30)
+    if not (os.geteuid() == 0 and SVC.exists() and "SVC_TEST_DEPTH" in os.environ):
+        suites.skip(items, "applications", "needs an installed svc: tests/run applications")
 
 
 @pytest.fixture(scope="session")

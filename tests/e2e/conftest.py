@@ -6,16 +6,18 @@ is made before the suite and taken away after it.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import suites
 from depths import rounds
-from e2e.installation import SVC, Call, Outcome, Service, environment, run
+from e2e.installation import SVC, Call, Service, environment, run
 from e2e.registries import Gate, Shelf, registry_in
-from e2e.surroundings import allow, in_database, make_accounts, must, served, template_of
+from e2e.surroundings import allow, answering, in_database, make_accounts, must, served, template_of
 from ports import free_port
 from registries import registry_of
 from waiting import until
@@ -47,18 +49,8 @@ LOGINS = {"kim": "a ladder in the orchard"}  # of the registry that asks for one
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs root."""
-    if os.geteuid() == 0 and SVC.exists():
-        return
-    for item in items:
-        if "e2e" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason="needs root and an installed svc: tests/run e2e"))
-
-
-@pytest.fixture(autouse=True)
-def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
-    """Descriptors only: the server, which a test may restart, is this process's child."""
-    yield
-    until(lambda: not descriptors_left(), 30)
+    if not (os.geteuid() == 0 and SVC.exists()):
+        suites.skip(items, "e2e", "needs root and an installed svc: tests/run e2e")
 
 
 @pytest.fixture(scope="session")
@@ -141,25 +133,16 @@ def service(
 
 
 @pytest.fixture(autouse=True)
-def server_log_on_failure(request: pytest.FixtureRequest, service: Service) -> Iterator[None]:
+def log_on_failure(service: Service) -> Iterator[None]:
     """Each test finds a server that answers; the log's new part is shown when the test fails."""
-    if service.supervisor is None or service.supervisor.poll() is not None:
-        service.start()
-    size = service.log.stat().st_size
-    yield
-    with open(service.log, "rb") as log:
-        log.seek(size)
-        print("--- the server's log meanwhile ---\n" + log.read()[-8000:].decode(errors="replace"))
+    with answering(service):
+        yield
 
 
 @pytest.fixture
 def svc(service: Service) -> Call:
     """svc(user, *argv) -> Outcome, with the installation's settings."""
-
-    def call(user: str, *argv: str, stdin: str = "", timeout: float = 90) -> Outcome:
-        return run(user, *argv, env=service.env, stdin=stdin, timeout=timeout)
-
-    return call
+    return functools.partial(run, env=service.env)
 
 
 @pytest.fixture

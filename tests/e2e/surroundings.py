@@ -22,6 +22,18 @@ def must(outcome: Outcome) -> Outcome:
 
 
 @contextmanager
+def answering(service: Service) -> Iterator[None]:
+    """A server that answers, and the new part of its log, which pytest shows of a test that fails."""
+    if service.supervisor is None or service.supervisor.poll() is not None:
+        service.start()
+    size = service.log.stat().st_size
+    yield
+    with open(service.log, "rb") as log:
+        log.seek(size)
+        print("--- the server's log meanwhile ---\n" + log.read()[-8000:].decode(errors="replace"))
+
+
+@contextmanager
 def served(
     env: dict[str, str],
     registry: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pwd
 import subprocess
 from collections.abc import Iterator
@@ -16,10 +15,8 @@ USERS = ("tsh-ada", "tsh-ben", "tsh-old")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def host() -> Iterator[None]:
+def host(needs_root: None) -> Iterator[None]:
     """A PAM service like the packaged one, and three accounts, one of them expired."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it makes users and processes of theirs")
     PAM_FILE.write_text((Path(__file__).parents[2] / "packaging/pam.d/svc").read_text())
     for name in USERS:
         remove_user(name)

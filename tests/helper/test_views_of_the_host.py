@@ -8,12 +8,12 @@ import pwd
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 PARTS = ROOT / "tests/run.d"
@@ -52,10 +52,7 @@ def numbers() -> set[str]:
 
 def until_gone(before: set[str]) -> None:
     """Wait until no other views than those of before are left."""
-    deadline = time.monotonic() + 30
-    while numbers() - before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not numbers() - before
+    until(lambda: not numbers() - before, 30, every=0.1)
 
 
 @pytest.fixture(scope="module", autouse=True)

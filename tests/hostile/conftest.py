@@ -6,17 +6,18 @@ server runs from before the suite's first test until after its last.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, environment, run
+import suites
+from e2e.installation import SVC, Call, Service, environment, run
 from e2e.registries import registry_in
-from e2e.surroundings import must, served, template_of
+from e2e.surroundings import answering, must, served, template_of
 from ports import free_port
-from waiting import until
 
 STATE = Path("/var/lib/svc-hostile")
 RUN = Path("/run/svc-hostile")
@@ -29,18 +30,8 @@ SECRET = "eleven grey otters under ice"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs root."""
-    if os.geteuid() == 0 and SVC.exists():
-        return
-    for item in items:
-        if "hostile" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason="needs root and an installed svc: tests/run hostile"))
-
-
-@pytest.fixture(autouse=True)
-def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
-    """Descriptors only: the server, which a test may restart, is this process's child."""
-    yield
-    until(lambda: not descriptors_left(), 30)
+    if not (os.geteuid() == 0 and SVC.exists()):
+        suites.skip(items, "hostile", "needs root and an installed svc: tests/run hostile")
 
 
 @pytest.fixture(scope="session")
@@ -74,24 +65,14 @@ def log_on_failure(request: pytest.FixtureRequest) -> Iterator[None]:
     if "service" not in request.fixturenames:
         yield
         return
-    service: Service = request.getfixturevalue("service")
-    if service.supervisor is None or service.supervisor.poll() is not None:
-        service.start()
-    size = service.log.stat().st_size
-    yield
-    with open(service.log, "rb") as log:
-        log.seek(size)
-        print("--- the server's log meanwhile ---\n" + log.read()[-8000:].decode(errors="replace"))
+    with answering(request.getfixturevalue("service")):
+        yield
 
 
 @pytest.fixture
 def svc(service: Service) -> Call:
     """svc(user, *argv) -> Outcome, with the installation's settings."""
-
-    def call(user: str, *argv: str, stdin: str = "", timeout: float = 90) -> Outcome:
-        return run(user, *argv, env=service.env, stdin=stdin, timeout=timeout)
-
-    return call
+    return functools.partial(run, env=service.env)
 
 
 @pytest.fixture

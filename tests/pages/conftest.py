@@ -6,14 +6,14 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import suites
 from pages import records
 from pages.canned import Canned, Listener
-from waiting import until
 
 from svc.web import pieces
 
@@ -27,11 +27,9 @@ PIECES = Path(sys.prefix) / "share/pieces"  # tests/run pages fetches them
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs a browser and what drives it."""
-    if not [name for name in PROGRAMS if not os.path.exists(name)] and importlib.util.find_spec("selenium"):
-        return
-    for item in items:
-        if "pages" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason=f"needs Chromium: {INSTALL}; then: tests/run pages"))
+    is_there = all(os.path.exists(name) for name in PROGRAMS) and importlib.util.find_spec("selenium")
+    if not is_there:
+        suites.skip(items, "pages", f"needs Chromium: {INSTALL}; then: tests/run pages")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,13 +38,6 @@ def fetched_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "FOLDER", PIECES)
         yield
-
-
-@pytest.fixture(autouse=True)
-def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
-    """Descriptors only: the browser and the server are this process's children."""
-    yield
-    until(lambda: not descriptors_left(), 30)
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import suites
 from e2e.installation import PASSWORD, SVC, Call, Service, environment, run
 from e2e.registries import registry_in
 from e2e.surroundings import must, served, template_of
-from pages.conftest import PROGRAMS, artefacts, certificate, no_leaks  # noqa: F401, fixtures
+from pages import conftest as pages
 from ports import free_port
 
 if TYPE_CHECKING:
@@ -24,25 +25,17 @@ if TYPE_CHECKING:
 STATE = Path("/var/lib/svc-browser")
 RUN = Path("/run/svc-browser")
 USER = "tsw-ada"
+# Fixtures of the canned pages.
+artefacts, browser, certificate = pages.artefacts, pages.browser, pages.certificate
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs root, and a browser, which a run of the suite installs."""
-    is_there = all(os.path.exists(name) for name in (*PROGRAMS, SVC)) and importlib.util.find_spec("selenium")
-    if os.geteuid() == 0 and is_there:
-        return
-    for item in items:
-        if "stories" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason="needs Chromium and root: tests/run stories"))
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Driver]:
-    """One browser for the stories; each test begins with empty storage."""
-    from pages.chromium import chromium
-
-    with chromium() as driver:
-        yield driver
+    is_there = all(os.path.exists(name) for name in (*pages.PROGRAMS, SVC)) and importlib.util.find_spec(
+        "selenium"
+    )
+    if not (os.geteuid() == 0 and is_there):
+        suites.skip(items, "stories", "needs Chromium and root: tests/run stories")
 
 
 @pytest.fixture(scope="session")

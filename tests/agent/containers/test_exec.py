@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Answer, User, proportional_set_kib
+from agent.priv_ns import Agent, Answer, User, proportional_set_kib, wait_for
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
@@ -171,14 +171,6 @@ def test_nothing_is_left_after_a_cancel_or_a_hang_up(stubborn: tuple[Agent, str,
             assert call.answer(30).code == "cancelled"
         wait_for(lambda: not sleepers(user))
     assert agent.call("ctr.inspect", id=ws).data["status"] == "running", "the workspace runs on"
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.02)
 
 
 def test_the_calls_own_deadline_ends_it_too(agent: Agent, make: Make, user: User) -> None:

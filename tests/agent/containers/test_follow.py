@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 from agent import viewing
-from agent.priv_ns import Agent, User
+from agent.priv_ns import Agent, User, wait_for
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import follow, running
@@ -24,14 +24,6 @@ from svc_helper.agent.runtime.rotating_log import RotatingLog
 from svc_helper.wire import log_frames as frames
 
 Make = Callable[..., str]
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.05)
 
 
 class Reader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from agent.containers.test_exec import normal, run, sleepers
-from agent.priv_ns import IN_EACH_STORE, Agent, User
+from agent.priv_ns import IN_EACH_STORE, Agent, User, wait_for
 
 from svc_helper.agent.runtime.rotating_log import FILE_BYTES
 
@@ -21,15 +20,6 @@ Make = Callable[..., str]
 # Needs a while for its end; no single quotes, since some tests put it into a pair of them.
 KIND = 'trap "sleep 0.4; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
 IDENTITY = "cat /proc/self/status | grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)'; pwd; umask; ulimit -n"
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 30) -> Any:
-    """Wait until something is so; what it is."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.02)
-    return found
 
 
 def start(agent: Agent, ws: str, name: str, *command: str, **env: str) -> dict[str, Any]:

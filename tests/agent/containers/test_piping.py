@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agent.containers.test_exec import run, sleepers, wait_for
-from agent.priv_ns import Agent, Pending, User, proportional_set_kib
+from agent.containers.test_exec import run, sleepers
+from agent.priv_ns import Agent, Pending, User, proportional_set_kib, wait_for
 
 from svc_helper.wire import terminal_frames as frames
 

@@ -17,20 +17,15 @@ from typing import Any
 
 import pytest
 from agent.containers.test_exec import run
-from agent.containers.test_launchers import start, wait_for
-from agent.priv_ns import IN_EACH_STORE, Agent
+from agent.containers.test_launchers import start
+from agent.priv_ns import IN_EACH_STORE, Agent, wait_for
+from ports import free_port
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
 Serve = Callable[[str, str, int, str], Path]
 SERVER = Path(__file__).parents[1] / "inside_server.py"
 HUNDRED_MB = 100_000_000
-
-
-def free_port() -> int:
-    """A port of the host that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def open_port(agent: Agent, ws: str, container_port: int, access: str = "owner") -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from agent.containers.test_exec import run
-from agent.containers.test_launchers import start, text, wait_for
-from agent.priv_ns import Agent, User
+from agent.containers.test_launchers import start, text
+from agent.priv_ns import Agent, User, wait_for
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from agent.containers.test_exec import sleepers
-from agent.containers.test_launchers import KIND, directory, start, state, stop, text, wait_for
+from agent.containers.test_launchers import KIND, directory, start, state, stop, text
 from agent.containers.test_ports import Serve, connected, everything, open_port, rows, serving
-from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib
+from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib, wait_for
 
 from svc_helper.agent.scope import END_SIGNAL
 from svc_helper.wire import protocol

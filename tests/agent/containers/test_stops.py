@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from agent.containers.test_launchers import KIND, exited, start, state, text, wait_for
-from agent.priv_ns import Agent
+from agent.containers.test_launchers import KIND, exited, start, state, text
+from agent.priv_ns import Agent, wait_for
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 from agent.containers.test_exec import IDENTITY, normal, run
-from agent.containers.test_launchers import wait_for
 from agent.containers.test_shims import only_shim, shims, socket_path
-from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib
+from agent.priv_ns import IN_EACH_STORE, Agent, User, proportional_set_kib, wait_for
 from agent.viewing import attach, attempt, listed, open_terminal
 
 from svc_helper.wire.limits import TERMINALS_MAX

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agent.priv_ns import Agent, Answer, Pending, User
+from agent.priv_ns import Agent, Answer, Pending, User, wait_for
 from agent.registry import Registry
 
 from svc_helper.wire import protocol
@@ -117,14 +117,6 @@ def builder(agent: Agent, user: User, image: str) -> Iterator[Builder]:
     assert created.left_files() == {}
     user.podman("rmi", "-f", REF, check=False)
     user.podman("run", "--rm", "--pull=never", image, "true")  # by its exit code: an attach may lose words
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.02)
 
 
 def lines_of(answer: Answer) -> list[str]:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.priv_ns import Agent, User
+from agent.priv_ns import Agent, User, wait_for
 from agent.registry import Registry
 
 pytestmark = pytest.mark.root
 BIG = 200 << 20
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.01)
 
 
 def pullers(user: User) -> list[int]:

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from agent.containers.test_launchers import wait_for
 from agent.containers.test_ports import connected, everything
+from agent.priv_ns import wait_for
 
 from svc_helper.shim.clients import Clients
 from svc_helper.shim.inside import Inside, start
