@@ -18,11 +18,15 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks(page: Path) -> list[Block]:
-    """The blocks of a page that name a language, in their order."""
-    found, heading = [], ""
+def blocks(page: Path, section: str = "") -> list[Block]:
+    """The blocks of a page, or of one of its sections, that name a language, in their order."""
+    found, heading, text = [], "", page.read_text()
+    if section:
+        _, begin, text = text.partition(f"\n## {section}\n")
+        assert begin, f"{page.name} has no section {section}"
+        text = text.partition("\n## ")[0]
     form = r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$"
-    for match in re.finditer(form, page.read_text(), re.MULTILINE | re.DOTALL):
+    for match in re.finditer(form, text, re.MULTILINE | re.DOTALL):
         if match[1]:
             heading = match[1]
         else:
@@ -51,15 +55,18 @@ class Guide(NamedTuple):
         return text
 
     def follow(
-        self, files: Mapping[str, str], instead: Callable[[Block], bool] = lambda block: False
+        self,
+        files: Mapping[str, str],
+        instead: Callable[[Block], bool] = lambda block: False,
+        section: str = "",
     ) -> dict[str, str]:
-        """Do all that the page says, in its order; heading -> what its commands printed.
+        """Do all that the page or a section says, in its order; heading -> what its commands printed.
 
         Commands have to succeed. `files` names the file that a block holds, by "language heading"; `instead`
         is asked first, and does a block itself when it is true.
         """
         printed: dict[str, str] = {}
-        for block in blocks(ROOT / "docs" / self.page):
+        for block in blocks(ROOT / "docs" / self.page, section):
             if instead(block):
                 continue
             if block.kind == "sh":

@@ -1,4 +1,4 @@
-"""docs/restore-drill.md, word for word: one machine is backed up, another one that has nothing becomes it.
+"""The drill of docs/backup.md, word for word: one machine is backed up, another that has nothing becomes it.
 
 A machine is a stand-in: e2e/stand_in.py.
 """
@@ -37,8 +37,9 @@ def machines(public_tmp_path: Path) -> Iterator[list[Machine]]:
 
 
 def commands(heading: str) -> list[str]:
-    """The page's blocks below a heading."""
-    found = [one.text for one in blocks(ROOT / "docs/restore-drill.md") if one.heading.startswith(heading)]
+    """The section's blocks below a heading."""
+    drill = blocks(ROOT / "docs/backup.md", "Restore drill")
+    found = [one.text for one in drill if one.heading.startswith(heading)]
     assert found
     return found
 

@@ -249,6 +249,9 @@ def test_every_block_of_the_pages_is_run() -> None:
         ("Bash", "bash"), ("cron", "cron"), ("Python", "python"),
         ("A CI runner elsewhere", "sh"), ("A CI runner elsewhere", "python"),
         ("A job: input up, run, result down", "sh"), ("A job: input up, run, result down", "python"),
+        # test_user_guides.py
+        ("Create one", "sh"), ("Use it elsewhere", "sh"), ("Use it elsewhere", "python"),
+        ("With the scope `files`", "sh"), ("End it", "sh"),
         ("One command", "bash"), ("Slurm", "bash"), ("Slurm", "sh"),
     }  # fmt: skip
     assert {block.kind for block in page("first-workspace.md")} == {"sh", "json"}

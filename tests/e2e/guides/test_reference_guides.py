@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,8 @@ def test_workspaces_and_limits(service: Service, registry: str, guide: Callable[
     must(run(USER, "ws", "setup", "--template", "small", "--name", "lab", env=service.env))
     try:
         printed = guide("workspaces.md").follow({})
+        assert {"default\t", "lab\t"} <= set(re.findall(r"^\w+\t", printed["Quotas"], re.MULTILINE))
+        assert f"{USER}\t" in printed["Quotas"], "the last command lists the users"
         assert "http://127.0.0.1:" in printed["Ports"]
         assert "10.89." in printed["Networks: workspaces reach each other by name"]
     finally:

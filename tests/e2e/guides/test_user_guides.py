@@ -1,4 +1,4 @@
-"""Pages for users and integrators, word for word: jupyter, gpus, laptop, ports, tokens, api."""
+"""Pages for users and integrators, word for word: jupyter, gpus, ports, api; tokens of automation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import pytest
 from e2e.fake_gpus import installed
 from e2e.guides import python_image
 from e2e.guides.far_browser import laptop, through_ssh, write
-from e2e.installation import IMAGE, Outcome, Service, run
-from e2e.pages import Block, Guide, play
+from e2e.installation import IMAGE, ROOT, Outcome, Service, run
+from e2e.pages import Block, Guide, blocks, play
 from e2e.registries import REPOSITORY, Shelf
 from e2e.surroundings import make_accounts, must, new_template
 from waiting import until
@@ -174,10 +174,10 @@ def test_a_laptop(service: Service, home: Path, guide: Callable[..., Guide]) -> 
         assert until(lambda: fetched(here), 20, 0.1) == "hello\n"
 
     with laptop(service, USER) as programs:
-        reader = guide("laptop.md", **{"USER@HOST": f"{USER}@127.0.0.1"})
+        reader = guide("ports.md", **{"USER@HOST": f"{USER}@127.0.0.1"})
         env = service.env | {"PATH": f"{programs}:{service.env['PATH']}"}
         on_the_laptop = reader._replace(play=lambda text: play(USER, text, env))
-        printed = on_the_laptop.follow({}, forwarded(service, "lab", visit))
+        printed = on_the_laptop.follow({}, forwarded(service, "lab", visit), "From a laptop")
     assert USER in printed["Commands"] and "uid=0" in printed["Commands"]
     assert "a,1\n" in printed["Files"]
     assert (home / "back.csv").read_text() == "a,1\n"
@@ -189,7 +189,10 @@ def test_ports(service: Service, guide: Callable[..., Guide]) -> None:
     def visit(here: str) -> None:
         assert until(lambda: fetched(here), 20, 0.1) == "hello\n"
 
-    followed = guide("ports.md").follow({"json In a template": "web.json"}, forwarded(service, "site", visit))
+    elsewhere, at_far_end = blocks(ROOT / "docs/ports.md", "From a laptop"), forwarded(service, "site", visit)
+    followed = guide("ports.md").follow(
+        {"json In a template": "web.json"}, lambda block: block in elsewhere or at_far_end(block)
+    )
     assert "hello\n" in followed["From the host"]
     assert "host" in followed["For other users of the host"]
     assert "started" in followed["In a template"]
@@ -204,7 +207,7 @@ def elsewhere(service: Service, home: Path) -> dict[str, str]:
 
 
 def test_tokens(service: Service, home: Path, guide: Callable[..., Guide], elsewhere: dict[str, str]) -> None:
-    reader = guide("tokens.md", **elsewhere)
+    reader = guide("automation.md", **elsewhere)
 
     def python(block: Block) -> bool:
         if block.kind != "python":
@@ -214,7 +217,7 @@ def test_tokens(service: Service, home: Path, guide: Callable[..., Guide], elsew
         assert re.fullmatch(r"\d+ workspaces\n", said.out), said
         return True
 
-    printed = reader.follow({}, python)
+    printed = reader.follow({}, python, "Access tokens")
     secret = (home / "svc-token").read_text().strip()
     assert secret.startswith("svc_pat_")
     assert secret not in "".join(printed.values())
