@@ -1,7 +1,7 @@
 # Shortcuts; each is one command that can be typed as well.
 .DEFAULT_GOAL := help
 PYTHON ?= $(firstword $(wildcard .venv/bin/python3 /opt/svc-test/bin/python3))
-.PHONY: help start stop test unit conventions format docs docs-check lock bench deb
+.PHONY: help start stop test unit conventions format docs docs-check pictures lock bench deb
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,10 @@ docs: ## write the generated pages again
 
 docs-check: ## fail when a generated page is out of date
 	$(PYTHON) docs/generate.py --check
+
+pictures: ## take the pictures of docs/pictures again, in Chromium
+	tests/run --prepare pages
+	PYTHONPATH=.:tests .venv/bin/python3 -m pages.pictures
 
 deb: ## build the Debian package into dist/
 	packaging/build-deb $(if $(VERSION),--version $(VERSION))

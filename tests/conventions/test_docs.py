@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from conventions.command_lines import command_lines, faults
 from conventions.inspection import ROOT, modules
+from pages import pictures
+from pages.states import every_state
 
 from svc import errors, settings
 from svc.web.schemas.templates import TemplateCreate
@@ -91,6 +94,20 @@ def test_links_between_pages_lead_somewhere() -> None:
             if not (path.parent / target).exists():
                 broken.append(f"{path.relative_to(ROOT)} -> {target}")
     assert not broken
+
+
+def test_each_picture_is_small_and_shown_and_can_be_taken_again() -> None:
+    folder = ROOT / "docs/pictures"
+    shown: set[str] = set()
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", path.read_text()):
+            assert (path.parent / target).parent == folder, f"{path.name} shows {target}"
+            shown.add(Path(target).name)
+    assert {path.name for path in folder.iterdir()} == shown == {f"{name}.webp" for name in pictures.PICTURES}
+    for name in shown:
+        content = (folder / name).read_bytes()
+        assert len(content) <= pictures.MAX_BYTES and content[8:12] == b"WEBP", name
+    assert set(pictures.PICTURES.values()) <= set(every_state())
 
 
 def test_each_decision_has_one_row_with_its_title_and_state() -> None:

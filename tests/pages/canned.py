@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,6 +44,15 @@ class Held(Protocol):
 
     def end(self) -> None:
         """End it: the server is closed."""
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost and its key, made in the folder."""
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command = ["openssl", "req", *kind, "-days", "3", "-subj", "/CN=localhost", "-keyout", key, "-out", chain]
+    subprocess.run(command, check=True, capture_output=True)
+    return chain, key
 
 
 class Listener:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import suites
 from pages import records
-from pages.canned import Canned, Listener
+from pages.canned import Canned, Listener, self_signed
 
 from svc.web import pieces
 
@@ -52,23 +51,7 @@ def browser() -> Iterator[Driver]:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for localhost and its key."""
-    folder = tmp_path_factory.mktemp("certificate")
-    chain, key = folder / "chain.pem", folder / "key.pem"
-    options = [
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "3",
-        "-subj",
-        "/CN=localhost",
-    ]
-    command = ["openssl", "req", *options, "-keyout", key, "-out", chain]
-    subprocess.run(command, check=True, capture_output=True)
-    return chain, key
+    return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def ask(driver: Driver, question: str) -> Any:
     return driver.execute_script(LOOK, question)
 
 
-def resize(driver: Driver, width: int, height: int = 900, scale: int = 1) -> None:
+def resize(driver: Driver, width: int, height: int = 900, scale: float = 1) -> None:
     """As a window of this size would be, narrower than any window can be made."""
     size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -1,4 +1,4 @@
-"""The documentation as HTML: every page, every link between them, and nothing from elsewhere."""
+"""The documentation as HTML: every page, every link and picture, and nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.names: list[str] = []
         self.loaded: list[str] = []
+        self.pictures: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
         if tag == "a":
             self.links.append(found["href"])
+        elif tag == "img" and found.keys() == {"src", "alt"}:
+            self.pictures.append(found["src"])
         elif found.keys() & {"src", "href", "onload", "onclick"} or tag in ("script", "link", "iframe"):
             self.loaded.append(f"{tag} {found}")
         if "id" in found:
@@ -40,7 +43,7 @@ def written(folder: Path) -> dict[Path, str]:
         [sys.executable, "-I", ROOT / "packaging/pages", folder], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return {path: path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {path: path.read_text() for path in sorted(folder.rglob("*.html"))}
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +86,13 @@ def test_every_page_is_reached_from_the_first(pages: dict[Path, Page]) -> None:
 
 
 def test_names_are_given_once_and_nothing_is_loaded(pages: dict[Path, Page]) -> None:
+    """But pictures that lie beside the pages."""
     for path, page in pages.items():
         assert len(page.names) == len(set(page.names)), path
         assert not page.loaded, path
+        for picture in page.pictures:
+            assert (path.parent / picture).is_file(), f"{path.name} -> {picture}"
+    assert sum(len(page.pictures) for page in pages.values()) >= 6
 
 
 def test_the_same_sources_give_the_same_pages(tmp_path: Path) -> None:
