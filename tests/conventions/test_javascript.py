@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from posixpath import dirname, normpath
 
 from conventions.inspection import JAVASCRIPT, NODE_MODULES, ROOT, javascript, run_node
 
-from svc.web.pages import assets
+from svc.web.pages import assets, modules
 
 LINE_MAX = 120
 
@@ -48,6 +49,18 @@ def test_no_line_is_long() -> None:
         if len(line) > LINE_MAX
     ]
     assert not long
+
+
+def test_joining_keeps_every_token(tmp_path: Path) -> None:
+    """Comments, indentation and the spaces between tokens stay behind, and nothing else."""
+    for name, text in assets.sources().items():
+        if name.startswith(modules.GENERATED):
+            continue
+        sources = {"a/a.js": re.sub(r"(?m)^import [^;]*;\n", "", text).replace("import('.", "import_('.")}
+        for folder, content in (("joined", modules.join(sources)["a-a.js"]), ("source", sources["a/a.js"])):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / name.replace("/", "-")).write_text(content)
+    assert run_node(JAVASCRIPT / "tokens.cjs", tmp_path / "joined", tmp_path / "source") == ""
 
 
 def imports(text: str) -> list[str]:

@@ -33,10 +33,8 @@ def test_what_a_module_needs_stands_before_it() -> None:
 
 def test_imports_between_parts_go_and_others_are_pointed_to_the_file() -> None:
     joined = modules.join(SOURCES)
-    assert joined["app.js"] == "export const a = 1;\n\nexport const b = a;\n"
-    assert joined["list-screen.js"] == (
-        "import { a, b } from './app.js';\nexport const row = a;\n\nrow(b);\n"
-    )
+    assert joined["app.js"] == "export const a=1;\n\nexport const b=a;\n"
+    assert joined["list-screen.js"] == ("import { a, b } from './app.js';\nexport const row=a;\n\nrow(b);\n")
     assert joined["still-screen.js"] == "1;\n"
 
 
@@ -47,7 +45,38 @@ def test_comments_and_indentation_stay_behind() -> None:
         "/**\n * What it does.\n * @param {string} b\n */\nlet c = /** @type {string} */ (null);\n"
     )
     assert modules.join({"list/screen.js": source})["list-screen.js"] == (
-        "let a = 'a // b';\nlet d = 1; // it isn't\nif (a) {\na = 2;\n}\nlet c = (null);\n"
+        "let a='a // b';\nlet d = 1; // it isn't\nif(a){\na=2;\n}\nlet c=(null);\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "joined"),
+    [
+        ("const a = { b: [1, 2], c: x => x ? y : null };", "const a={b:[1,2],c:x=>x?y:null};"),
+        ("say('a, b', \"c : d\", `e = f`);", "say('a, b',\"c : d\",`e = f`);"),
+        ("a = b - -c + +d;", "a=b - -c + +d;"),
+        ("say(`a, ${b} : c`, d);", "say(`a, ${b} : c`,d);"),
+        ("say(`a, ${b ? `c, d` : e}`, f);", "say(`a, ${b ? `c, d` : e}`, f);"),
+        ("}, b, ${", "}, b, ${"),
+        ("a = /b, c/.test(d);", "a = /b, c/.test(d);"),
+        ("a = b / c;", "a = b / c;"),
+    ],
+)
+def test_spaces_between_tokens_stay_behind(line: str, joined: str) -> None:
+    """In a line that has nothing else than strings and code."""
+    assert modules.join({"list/screen.js": f"{line}\n"})["list-screen.js"] == f"{joined}\n"
+
+
+def test_a_file_has_the_constants_that_its_parts_import() -> None:
+    sources = {
+        "generated/rows.js": "export const A = {\n  a: 1,\n};\nexport const B = 2;\nexport const C = 3;\n",
+        "list/row.js": "import { A } from '../generated/rows.js';\nexport const row = A;\n",
+        "list/screen.js": (
+            "import { C } from '../generated/rows.js';\nimport { row } from './row.js';\nrow(C);\n"
+        ),
+    }
+    assert modules.join(sources)["list-screen.js"] == (
+        "export const A={\na:1,};\nexport const C=3;\n\nexport const row=A;\n\nrow(C);\n"
     )
 
 
