@@ -184,7 +184,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/modules.md": lambda: HEADER.format(source="the docstrings and .importlinter") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
     "schema/api.d.ts": lambda: api_types.page(api()),
-    "svc/web/pages/static/generated/actions.js": export.sentences,
+    "svc/web/pages/static/generated/actions.js": export.rows,
+    "svc/web/pages/static/generated/sentences.js": export.sentences,
     "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",
 }
 

@@ -2,7 +2,7 @@
 
 A row is the action's name. Made from the rows: the routes of the API (svc.web.access), the audit's
 budgets (svc.domain.audit.budget), the commands of hints and the buttons beside them (svc.actions.commands),
-the sentences of the activity screen, the page of errors and the skill's requests (svc.actions.export).
+the browser's commands, labels and sentences, the page of errors, the skill's requests (svc.actions.export).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Action(str):
     access: Access | None
     command: str
     button: str
+    label: str
     page: str
     page_note: str
     reads: bool
@@ -54,6 +55,7 @@ class Action(str):
         *,
         command: str = "",
         button: str = "",
+        label: str = "",
         page: str = "",
         page_note: str = "",
         reads: bool = False,
@@ -68,6 +70,7 @@ class Action(str):
         `method`, `path`, `access`: its request below /api; none of what `svc admin` or the service does.
         `command`: what a shell user types, with the names of the path and the body in braces.
         `button`: the label beside an error whose hint is that command; none for what must be decided first.
+        `label`: that of its button in the browser; the first word of `to_do`, unless another is said.
         `page`: where the browser has it; `page_note`: with what, or why not.
         `reads`: it changes nothing. `makes_files`: each makes a file. `gives_back`: it makes room or ends
         something. `never_refused`: also not after many refusals. `ends_access`: of a session or token.
@@ -75,7 +78,8 @@ class Action(str):
         row = super().__new__(cls, name)
         row.did, row.to_do = did, to_do
         row.method, row.path, row.access = method, path, access
-        row.command, row.button, row.page, row.page_note = command, button, page, page_note
+        row.command, row.button, row.label = command, button, label or to_do.split()[0].capitalize()
+        row.page, row.page_note = page, page_note
         row.reads, row.makes_files, row.gives_back = reads, makes_files, gives_back
         row.never_refused, row.ends_access = never_refused, ends_access
         return row

@@ -17,6 +17,14 @@ sys.path.append(str(ROOT / "docs"))
 
 import browser_commands
 
+STATIC = ROOT / "svc/web/pages/static"
+# Commands of rows in another form than the row's: they are written out where they are shown.
+OTHER_FORMS = {
+    "svc ws edit": "a patch from a file",
+    "svc template create": "a Dockerfile, without a file",
+    "svc admin audit archive": "rows before a day",
+    "svc admin disk": "shows, and measures nothing",
+}
 SENTENCES = ROOT / "svc/web/pages/static/activity/sentences.js"
 # Rows that are looked up by a verb: "fs.list", "admin.registries.login".
 BY_VERB = re.compile(r"fs\.\w+|admin\.registries\.\w+")
@@ -59,6 +67,15 @@ def test_every_request_that_changes_something_is_an_action() -> None:
 def test_every_command_of_a_row_is_one() -> None:
     known = {f"svc {command}" for command in browser_commands.places()}
     assert not [row.command for row in TABLE if row.command and program_of(row) not in known]
+
+
+def test_the_pages_take_the_commands_of_rows() -> None:
+    """A command is a list there, whose first part is a row, or the words of a command without one."""
+    programs = {program_of(row) for row in TABLE}
+    text = "\n".join(path.read_text() for path in STATIC.rglob("*.js") if path.parent.name != "generated")
+    written = {f"svc {words}" for words in re.findall(r"\['([a-z][a-z -]*)'", text)}
+    assert written & programs == set(OTHER_FORMS)
+    assert not re.findall(r"[`'](?:sudo )?svc [a-z][^`']*\$\{", text)  # a command as a template
 
 
 def test_the_screen_of_activity_has_no_other_actions() -> None:

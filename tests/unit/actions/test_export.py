@@ -21,6 +21,17 @@ def test_answers_by_command() -> None:
     assert "svc admin edit-user" not in found
 
 
+def test_a_row_of_the_pages() -> None:
+    """Its label is the first word of what is to be done, unless the row has another."""
+    text = export.rows()
+    assert (
+        "export const WORKSPACE_STOP = {\n  command: 'svc ws stop {ref}',\n  label: 'Stop',\n"
+        "  done: 'Stopped',\n};\n"
+    ) in text
+    assert "AUTH_LOGIN" not in text
+    assert table.IMAGE_PULL.label == "Pull"
+
+
 def test_every_action_has_its_sentence() -> None:
     text = export.sentences()
     rows = dict(re.findall(r"^  '([^']+)': (\[.*\]),$", text, re.MULTILINE))

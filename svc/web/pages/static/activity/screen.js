@@ -1,14 +1,14 @@
 // The activity screen: what the person did, and what others did to what is theirs, newest first.
 import { all, call } from '../frame/api.js';
-import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { element, find, findAll, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { delayed } from '../frame/turns.js';
 import { isVisible, openPage, startPage } from '../screen/page.js';
-import { cell } from '../shared/tables.js';
+import { cell, tableHead } from '../shared/tables.js';
 import { ending, sentence, through } from './sentences.js';
-import { counted, quoted, time } from '../frame/format.js';
+import { counted, time } from '../frame/format.js';
 
 const PAGE = 100;
 const HOUR_MS = 3_600_000,
@@ -43,7 +43,7 @@ function readAddress() {
 function writeAddress() {
   const found = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
   history.replaceState(null, '', `/activity${found.size ? `?${found}` : ''}`);
-  setLine(`svc api GET ${quoted(`/api/audit?limit=200${query()}`)}`);
+  setLine(['api', 'GET', `/api/audit?limit=200${query()}`]);
 }
 
 // ---- reading ----
@@ -96,7 +96,7 @@ async function older() {
   if (isReading || known.read >= known.total) return;
   isReading = true;
   const { rows } = known, button = find('[data-key=older]');
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   try {
     const page = await readPage(known.read + known.fresh, PAGE, { background: true });
     if (rows !== known.rows) return;
@@ -139,11 +139,7 @@ function showAll() {
   showFresh();
 }
 
-function head() {
-  return element('thead',
-    element('tr',
-      ['When', 'What', 'How it ended', 'Through', 'Request'].map(title => element('th', { scope: 'col' }, title))));
-}
+const head = () => tableHead(['When', 'What', 'How it ended', 'Through', 'Request']);
 
 function rowOf(row) {
   const [kind, text] = ending(row);
@@ -162,7 +158,7 @@ function showRows() {
   find('[data-count]').textContent = hasMore
     ? `${body.children.length} shown, of ${known.total} rows ${known.read} are read`
     : counted(body.children.length, 'row');
-  const button = element('button.btn.sm', { 'data-key': 'older', on: { click: older } }, 'Show older ones');
+  const button = element('button.btn.sm', { key: 'older', click: older }, 'Show older ones');
   replace(find('[data-end]'), ...(hasMore ? [button] : []));
   watcher.disconnect();
   if (hasMore) watcher.observe(button);
@@ -182,34 +178,32 @@ function showFresh() {
   const text = `${counted(known.fresh, 'row is new', 'rows are new')}. `;
   if (place.firstChild?.textContent === text) return;
   replace(place, element('span', text),
-    element('button.btn.sm', { 'data-key': 'fresh', on: { click: () => begin().then(() => scrollTo(0, 0)) } },
-      'Show them'));
+    element('button.btn.sm', { key: 'fresh', click: () => begin().then(() => scrollTo(0, 0)) }, 'Show them'));
 }
 
 function showEmpty() {
   const isFiltered = Object.values(asked).some(Boolean);
   screen.replaceChildren(
-    element('section.empty.dash', element('h2', isFiltered ? 'Nothing like that' : 'Nothing yet'),
-      element('p', isFiltered
-        ? 'No row of your activity matches.'
-        : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
-      isFiltered && element('button.btn', { on: { click: () => {
+    empty(isFiltered ? 'Nothing like that' : 'Nothing yet', element('p', isFiltered
+      ? 'No row of your activity matches.'
+      : 'What you do here and on the command line is listed here, and what administrators do to what is yours.'),
+      isFiltered && element('button.btn', { click: () => {
         for (const name of Object.keys(asked))
           asked[name] = '';
         showFilters();
         begin();
-      } } }, 'Show all'))
+      } }, 'Show all'))
   );
 }
 
 function loading() {
   if (find('tbody tr[data-id]', screen)) {
-    setAttribute(screen, 'aria-busy', 'true');
+    setAttribute(screen, 'aria-busy', true);
     return null;
   }
   const row = () =>
     element('tr.plain', [['1'], ['4'], ['2'], ['2'], ['2']].map(widths => element('td', skeleton(...widths))));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading your activity' },
+  return element('section.panel', { 'aria-busy': true, 'aria-label': 'Loading your activity' },
     element('table.table.dense.fold', head(), element('tbody', Array.from({ length: 10 }, row))));
 }
 
@@ -222,24 +216,23 @@ const workspaceOptions = () =>
 
 function showFilters() {
   const search = element('input.input', { type: 'search', placeholder: 'Action, target, address',
-    'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => {
+    'aria-label': 'Search', 'data-search': true, key: 'search', value: asked.text, on: { input: event => {
       asked.text = event.target.value;
       writeAddress();
       beginSoon();
     } } });
   const kind = ([name, title]) =>
-    element('button', { 'aria-pressed': String(asked.kind === name), 'data-kind': name, 'data-key': `kind-${name}`,
-      on: { click: () => {
+    element('button', { 'aria-pressed': String(asked.kind === name), 'data-kind': name, key: `kind-${name}`,
+      click: () => {
         asked.kind = name;
         showFilters();
         begin();
-      } } }, title);
-  const select = element('select.input.auto', { 'aria-label': 'Workspace', 'data-key': 'workspace',
-    on: { change: event => {
-      asked.workspace = event.target.value;
-      begin();
-    } } }, element('option', { value: '' }, 'Any workspace'), workspaceOptions());
-  const period = element('select.input.auto', { 'aria-label': 'Time', 'data-key': 'time', on: { change: event => {
+      } }, title);
+  const select = element('select.input.auto', { 'aria-label': 'Workspace', key: 'workspace', on: { change: event => {
+    asked.workspace = event.target.value;
+    begin();
+  } } }, element('option', { value: '' }, 'Any workspace'), workspaceOptions());
+  const period = element('select.input.auto', { 'aria-label': 'Time', key: 'time', on: { change: event => {
     asked.time = event.target.value;
     openedAt = Date.now();
     begin();

@@ -1,7 +1,7 @@
 // Rows of the audit in words: what was done, to what, and how it ended.
 import { element } from '../frame/dom.js';
-import { byteSize, counted, duration } from '../frame/format.js';
-import { SENTENCES } from '../generated/actions.js';
+import { byteSize, counted, duration, commaList } from '../frame/format.js';
+import { SENTENCES } from '../generated/sentences.js';
 import { reason } from '../shared/reasons.js';
 import { editedText } from '../shared/edited_fields.js';
 
@@ -125,6 +125,5 @@ export function ending({ action, outcome }) {
 const THROUGH = { socket: 'the host', session: 'a browser', token: 'token', worker: 'svc itself', admin: 'svc admin' };
 
 export function through({ via, address, detail }) {
-  return [via === 'token' && detail.token ? `token ${detail.token}` : THROUGH[via] ?? via, address].filter(Boolean)
-    .join(', ');
+  return commaList(via === 'token' && detail.token ? `token ${detail.token}` : THROUGH[via] ?? via, address);
 }

@@ -3,18 +3,18 @@ import { all, call, outcomes } from '../frame/api.js';
 import { startAdmin } from './page.js';
 import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
-import { element, find, replace, setAttribute } from '../frame/dom.js';
+import { element, find, replace, setAttribute, stateMark } from '../frame/dom.js';
 import { isOffline, isRead, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { answer, refused } from '../frame/notices.js';
 import { showRows } from '../shared/rows.js';
+import { commandText } from '../frame/commands.js';
 import { counted, time } from '../frame/format.js';
+import { tableHead } from '../shared/tables.js';
 
-const HEADS = [['Row', 'r'], ['When, UTC'], ['Who'], ['Through'], ['Action'], ['On'], ['Outcome'], ['Detail'], [
-  'Hash',
-]];
+const HEADS = [['Row', 'r'], 'When, UTC', 'Who', 'Through', 'Action', 'On', 'Outcome', 'Detail', 'Hash'];
 const LIMIT = 50, TYPING_MS = 250, POLL_MS = 15_000;
 
 const filters = filtersFromAddress();
@@ -47,13 +47,10 @@ function take({ items, total }) {
 
 function show() {
   if (!find('[data-filters]')) {
-    const head = element('thead', element('tr', HEADS.map(([title, kind]) =>
-      element('th', { scope: 'col', class: kind ?? null }, title)
-    )));
     find('#screen').replaceChildren(filterControls(filters, known.accounts, { changed, typed }),
       element('section.panel', { 'aria-label': 'Audit' },
         element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': 'Audit rows' },
-          element('table.table.dense.audit', { 'aria-label': 'Audit' }, head, element('tbody'))),
+          element('table.table.dense.audit', { 'aria-label': 'Audit' }, tableHead(HEADS), element('tbody'))),
         element('p.body.muted', { 'data-none': true, hidden: true }, 'No row matches.'),
         element('footer',
           element('span.muted.small',
@@ -64,7 +61,7 @@ function show() {
   showPage();
 }
 
-const pageButton = (key, label, press) => element('button.btn.sm', { 'data-key': key, on: { click: press } }, label);
+const pageButton = (key, label, press) => element('button.btn.sm', { key, click: press }, label);
 
 function showPage() {
   const { items, total } = known;
@@ -85,9 +82,8 @@ function showPage() {
 function showButtons() {
   const newerButton = find('[data-key=newer]'), olderButton = find('[data-key=older]');
   newerButton.textContent = at.newer ? `${counted(at.newer, 'newer row')}` : 'Newer';
-  setAttribute(newerButton, 'aria-disabled', isOffline() || (at.offset === 0 && at.newer === 0) ? 'true' : null);
-  setAttribute(olderButton, 'aria-disabled',
-    isOffline() || at.offset + known.items.length >= known.total ? 'true' : null);
+  setAttribute(newerButton, 'aria-disabled', isOffline() || (at.offset === 0 && at.newer === 0));
+  setAttribute(olderButton, 'aria-disabled', isOffline() || at.offset + known.items.length >= known.total);
   setAttribute(newerButton, 'data-cmd',
     apiLine('GET',
       withQuery('/api/admin/audit', { ...queryOf(), offset: at.offset > LIMIT ? String(at.offset - LIMIT) : '' })));
@@ -108,11 +104,11 @@ function showChain() {
     { ok: ['ok', 'Chain intact'], warn: ['warn', 'Chain not verified whole'], fail: ['failed', 'Chain broken'] }[level]
       ?? ['warn', 'Chain not verified yet'];
   replace(lede,
-    element('span.row', element('span', { class: `state ${kind}` }, text),
+    element('span.row', stateMark(kind, text),
       element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
         report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
-      element('button.btn.link.small', { 'data-key': 'chain', 'data-cmd': apiLine('GET', '/api/admin/audit/chain'),
-        on: { click: showChainDialog } }, 'The chain')));
+      element('button.btn.link.small', { key: 'chain', cmd: apiLine('GET', '/api/admin/audit/chain'),
+        click: showChainDialog }, 'The chain')));
 }
 
 function showChainDialog() {
@@ -127,7 +123,7 @@ function showChainDialog() {
   hostDialog({
     title: 'The chain of the audit',
     extra: [facts],
-    lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? 'sudo svc admin doctor'],
+    lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? ['admin doctor']],
     paragraphs: [
       'Each row has the hash over itself and the row before. The doctor verifies the chain on the host and '
       + 'remembers its end, so that rows that were cut off or rewritten since are found. The service does not '
@@ -139,9 +135,10 @@ function showChainDialog() {
 function save() {
   hostDialog({
     title: 'Save the audit',
-    lines: [`${apiLine('GET', pathOf())} > audit.json`, 'sudo svc admin audit export --out audit.jsonl',
-      'sudo svc admin audit verify audit.jsonl',
-      'sudo svc admin audit archive --before 2026-01-01 --out audit-before.jsonl'],
+    lines: [`${commandText(apiLine('GET', pathOf()))} > audit.json`, ['admin audit export', '--out', 'audit.jsonl'], [
+      'admin audit verify',
+      'audit.jsonl',
+    ], ['admin audit archive', '--before', '2026-01-01', '--out', 'audit-before.jsonl']],
     paragraphs: [
       'What is shown, as JSON; all rows with their hashes, into a file on the host, and how that file is '
       + 'verified; and rows before a day moved out of the database, into a file. An archive is kept by you: '
@@ -186,7 +183,7 @@ async function readPage() {
   const number = asked += 1;
   const table = find('#screen table');
   answer(null);
-  setAttribute(table, 'aria-busy', 'true');
+  setAttribute(table, 'aria-busy', true);
   setLine(apiLine('GET', pathOf()));
   try {
     const page = await call('GET', pathOf());
@@ -218,10 +215,9 @@ async function pollNewest() {
 
 function skeletonNow() {
   const row = () => element('tr.plain', HEADS.map((_, number) => element('td', skeleton(number === 5 ? '3' : '1'))));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading audit' },
+  return element('section.panel', { 'aria-busy': true, 'aria-label': 'Loading audit' },
     element('div.scroll-x',
-      element('table.table.dense.audit', { 'aria-hidden': 'true' },
-        element('tbody', Array.from({ length: 30 }, row)))));
+      element('table.table.dense.audit', { 'aria-hidden': true }, element('tbody', Array.from({ length: 30 }, row)))));
 }
 
 setInterval(pollNewest, POLL_MS);

@@ -63,7 +63,7 @@ export function filterControls(filters, accounts, { changed, typed }) {
       autocapitalize: 'off',
       spellcheck: 'false',
       maxlength: { q: '128', user: '288' }[key] ?? '64',
-      'data-key': key,
+      key,
       'data-search': key === 'q',
       on: { input: event => {
         filters[key] = event.target.value;
@@ -77,12 +77,12 @@ export function filterControls(filters, accounts, { changed, typed }) {
   const days = element('span.row', { 'data-days': true, hidden: filters.span !== 'days' },
     ['from', 'to'].map(key =>
       element('input.input.w-day', { type: 'date', 'aria-label': key === 'from' ? 'From the day' : 'To the day',
-        value: filters[key], 'data-key': key, on: { change: event => {
+        value: filters[key], key, on: { change: event => {
           filters[key] = event.target.value;
           changed();
         } } })
     ));
-  const span = element('select.input.auto', { 'aria-label': 'When', 'data-key': 'span', on: { change: event => {
+  const span = element('select.input.auto', { 'aria-label': 'When', key: 'span', on: { change: event => {
     filters.span = event.target.value;
     days.hidden = filters.span !== 'days';
     changed();
@@ -90,12 +90,12 @@ export function filterControls(filters, accounts, { changed, typed }) {
     Object.entries(SPANS).map(([value, title]) =>
       element('option', { value, selected: value === filters.span }, title)
     ));
-  const clear = element('button.btn.link.small', { 'data-clear': true, 'data-key': 'clear', on: { click: () => {
+  const clear = element('button.btn.link.small', { 'data-clear': true, key: 'clear', click: () => {
     Object.assign(filters, Object.fromEntries(KEYS.map(key => [key, ''])), { span: '' });
     changed(true);
-  } } }, 'Show all');
+  } }, 'Show all');
   const rows = element('label.check.small',
-    element('input', { type: 'checkbox', checked: filters.whole, 'data-key': 'whole', on: { change: event => {
+    element('input', { type: 'checkbox', checked: filters.whole, key: 'whole', on: { change: event => {
       filters.whole = event.target.checked;
       changed();
     } } }), element('span', 'Unfinished calls too'));
@@ -113,5 +113,5 @@ export function showControls(filters) {
   }
   find('[data-days]').hidden = filters.span !== 'days';
   find('[data-clear]').hidden = !isFiltered(filters);
-  setAttribute(find('[data-clear]'), 'data-cmd', 'svc api GET /api/admin/audit');
+  setAttribute(find('[data-clear]'), 'data-cmd', ['api', 'GET', '/api/admin/audit']);
 }

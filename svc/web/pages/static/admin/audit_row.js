@@ -1,8 +1,7 @@
 // One row of the audit, and all of it in a dialog.
-import { element } from '../frame/dom.js';
+import { element, stateMark } from '../frame/dom.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { apiLine, json, withQuery } from './lines.js';
-import { state } from '../shared/row_buttons.js';
 import { duration } from '../frame/format.js';
 
 const DETAIL_MOST = 160;
@@ -28,13 +27,13 @@ export function auditRow({ row, began }) {
   const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
   return element('tr', { tabindex: '-1' },
     cell('r',
-      element('button.btn.link.tiny.num', { 'aria-label': `Row ${id}`, 'data-cmd': lineOf(row), 'data-key': 'row',
-        on: { click: () => showRow(row, began) } }, String(id))),
+      element('button.btn.link.tiny.num', { 'aria-label': `Row ${id}`, cmd: lineOf(row), key: 'row',
+        click: () => showRow(row, began) }, String(id))),
     cell('muted small num nw', element('time', { datetime: at, title: `${stampOf(at)} UTC` }, stampOf(at))),
     cell('name small ref', user), cell('muted small ref', throughOf(row)), cell('mono small ref', action),
     cell('mono small ref', name || target, name && name !== target && element('div.muted.tiny', target),
       owner && element('div.muted.tiny', `of ${owner}`)),
-    cell('', state(kindOf(outcome), outcome),
+    cell('', stateMark(kindOf(outcome), outcome),
       took !== null && took >= 1 && element('div.muted.tiny', `took ${duration(took)}`)),
     cell('muted tiny mono ref', ...detailOf(row.detail)),
     cell('muted tiny mono nw', element('span', { title: hash }, shortHash(hash))));

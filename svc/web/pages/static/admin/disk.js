@@ -1,9 +1,8 @@
 // What each user's disks hold, as the user's own agent measured it, with the sums; and to have it measured again.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { isVisible, refreshSoon } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
-import { command, element, find, replace, setAttribute } from '../frame/dom.js';
+import { isVisible, refreshSoon, perform } from '../screen/page.js';
+import { command, element, find, replace, setAttribute, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
 import { setLine } from '../frame/line.js';
@@ -11,11 +10,12 @@ import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
 import { byteSize, counted, time } from '../frame/format.js';
+import { ADMIN_CREATE_USER, DISK_MEASURE } from '../generated/actions.js';
 
-const HEADS = [['User'], ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], [
+const HEADS = ['User', ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache', 'r'], ['Containers', 'r'], [
   'Volumes',
   'r',
-], ['Files', 'r'], ['Image quota', 'r'], ['Measured']];
+], ['Files', 'r'], ['Image quota', 'r'], 'Measured'];
 const FILTERS = { all: 'All', part: 'Incomplete', never: 'Never measured' };
 const TESTS = {
   all: () => true,
@@ -56,9 +56,9 @@ function inTheirPlaces(users) {
 function show() {
   const { users, waiting } = known;
   const isBlank = waiting === 0 && users.every(user => user.measured_at === null && user.error === null);
-  setAttribute(find('[data-key=measure]'), 'aria-busy', isAsking || waiting > 0 ? 'true' : null);
+  setAttribute(find('[data-key=measure]'), 'aria-busy', isAsking || waiting > 0);
   showLede();
-  setLine('sudo svc admin disk');
+  setLine(['admin disk']);
   if (isBlank) {
     replace(find('#screen'), blank(users.length));
     return;
@@ -109,11 +109,11 @@ function showLede() {
 // Nobody was ever measured, or there is nobody.
 function blank(count) {
   const [title, text, line] = count === 0
-    ? ['No users', 'Accounts are made on the host:', 'sudo svc admin create-user NAME']
+    ? ['No users', 'Accounts are made on the host:', [ADMIN_CREATE_USER]]
     : ['Not measured yet',
       'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of '
-      + 'them; so does, on the host:', 'sudo svc admin disk --measure'];
-  return element('section.empty.dash', element('h2', title), element('p', text), command(line));
+      + 'them; so does, on the host:', [DISK_MEASURE]];
+  return empty(title, element('p', text), command(line));
 }
 
 async function measure(button) {

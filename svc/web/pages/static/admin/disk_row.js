@@ -1,10 +1,10 @@
 // One row of what users' disks hold, under it what is not in its figures, and the row of the sums.
-import { command, element, icon } from '../frame/dom.js';
+import { command, element, notice, stateMark } from '../frame/dom.js';
 import { adminLine } from './lines.js';
-import { state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { sentence } from '../frame/notices.js';
 import { byteSize, counted, time } from '../frame/format.js';
+import { DISK_MEASURE } from '../generated/actions.js';
 
 const AMOUNTS = [['Total', 'total_bytes'], ['Images', 'images_bytes'], ['Copies', 'mapped_bytes'], ['Cache',
   'cache_bytes'], ['Containers', 'containers_bytes'], ['Volumes', 'volumes_bytes'], ['Files', 'files_bytes']];
@@ -46,19 +46,18 @@ function amountCell(label, bytes, title, isWhole = false) {
 }
 
 function measuredOf({ measured_at: at, waiting, error, complete }) {
-  if (waiting) return state('busy', 'Measuring');
+  if (waiting) return stateMark('busy', 'Measuring');
   const age = at ? time(at, 'ago') : element('span.muted', 'never');
   return error !== null || complete === false
-    ? element('div.stack', state('warn', error !== null ? 'Failed' : 'Incomplete'), age)
+    ? element('div.stack', stateMark('warn', error !== null ? 'Failed' : 'Incomplete'), age)
     : age;
 }
 
 function lackRow({ name }, text) {
   return element('tr.sub.plain',
     element('td', { colspan: '10' },
-      element('div.notice.warn.inset', icon('warning'),
-        element('div', element('p.small.ref', element('span.vh', `${name}: `), text),
-          command(adminLine('disk --measure', name))))));
+      notice('warn.inset', 'warning', element('p.small.ref', element('span.vh', `${name}: `), text),
+        command(adminLine(DISK_MEASURE, name)))));
 }
 
 export function sumsRow({ sums, oldest, users }) {

@@ -1,6 +1,6 @@
 // One GPU: its slot in the bank, its row, and what is to be done when the driver has it no more.
-import { bar, element, icon } from '../frame/dom.js';
-import { rowButton, state } from '../shared/row_buttons.js';
+import { bar, element, icon, notice, setAttribute, stateMark } from '../frame/dom.js';
+import { rowButton } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 import { bytesOf } from './quota_format.js';
 import { stopLine } from './stopping.js';
@@ -58,7 +58,7 @@ export function gpuRow(gpu, context) {
     cell(null, '',
       element('div.row.nowrap', element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)),
         element('span.muted.tiny.mono.nw', { title: gpu.uuid }, shortened(gpu.uuid)))),
-    cell('State', '', state(kind, text)),
+    cell('State', '', stateMark(kind, text)),
     cell('Who', '', ...own.map(holder => whoOf(holder)), ...outsideOf(gpu, outside)),
     cell('Since', 'muted small num nw', ...since.map(holder => element('div', time(holder.since, 'age')))),
     cell('Mode', 'small muted', gpu.mode ?? ''), cell('Busy', '', ...busyOf(gpu)),
@@ -108,7 +108,7 @@ function stopButton(holder, isOne, { isOffline, stopping, stop }) {
     stopLine({ id: holder.workspace_id, owner: holder.owner }), { isOffline: isOffline || isBusy,
     press: () => stop(holder) });
   button.setAttribute('aria-label', `Stop ${name}`);
-  if (isBusy) button.setAttribute('aria-busy', 'true');
+  setAttribute(button, 'aria-busy', isBusy);
   return button;
 }
 
@@ -124,17 +124,15 @@ export function lostNotice(gpu, { isOffline, stopping, stop }) {
       '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.']
       .flat();
   const buttons = own.filter(holder => holder.workspace_id).map(holder =>
-    element('button.btn.sm.danger', { 'data-cmd': stopLine({ id: holder.workspace_id, owner: holder.owner }),
-      'data-key': `lost-${holder.workspace_id}`,
-      'aria-disabled': isOffline || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: () =>
-        stop(holder) } }, icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
+    element('button.btn.sm.danger', { cmd: stopLine({ id: holder.workspace_id, owner: holder.owner }),
+      key: `lost-${holder.workspace_id}`, 'aria-disabled': isOffline || stopping.has(holder.workspace_id), click: () =>
+        stop(holder) }, icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
   );
-  return element('div.notice.danger', icon('warning'),
-    element('div',
-      element('p',
-        element('b', gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ',
-        ...text.filter(Boolean)),
-      element('div.row', buttons,
-        element('a.btn.sm.quiet', { href: '/admin/host', 'data-cmd': 'sudo svc admin doctor',
-          'data-key': `host-${gpu.uuid}` }, 'What the host says'))));
+  return notice('danger', 'warning',
+    element('p',
+      element('b', gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ',
+      ...text.filter(Boolean)),
+    element('div.row', buttons,
+      element('a.btn.sm.quiet', { href: '/admin/host', cmd: ['admin doctor'], key: `host-${gpu.uuid}` },
+        'What the host says')));
 }

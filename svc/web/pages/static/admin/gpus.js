@@ -1,9 +1,8 @@
 // The GPUs of the host: who holds which and since when, what is used outside svc, and what was lost.
 import { call } from '../frame/api.js';
 import { startAdmin } from './page.js';
-import { refreshSoon } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
-import { element, find, findAll, icon, replace } from '../frame/dom.js';
+import { refreshSoon, perform } from '../screen/page.js';
+import { code, command, element, find, findAll, panel, replace, stateMark, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
 import { askToStop } from './stopping.js';
@@ -11,9 +10,10 @@ import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
-import { counted, time } from '../frame/format.js';
+import { counted, time, commaList } from '../frame/format.js';
+import { modelsOf } from '../shared/gpu_bank.js';
 
-const HEADS = [['GPU'], ['State'], ['Who'], ['Since'], ['Mode'], ['Busy', 'w-bar'], ['Memory'], ['']];
+const HEADS = ['GPU', 'State', 'Who', 'Since', 'Mode', ['Busy', 'w-bar'], 'Memory', ''];
 const HISTORY = withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', limit: '20' });
 const EVERY_MS = 10_000;
 
@@ -31,11 +31,11 @@ async function read({ background }) {
 
 function show() {
   const { provider, driver, max_cuda: cuda } = known.hardware;
-  find('.lede').textContent = [modelsOf(), driver && `driver ${driver}`, cuda && `CUDA up to ${cuda}`].filter(Boolean)
-    .join(', ');
+  find('.lede').textContent = commaList(modelsOf(known.gpus), driver && `driver ${driver}`,
+    cuda && `CUDA up to ${cuda}`);
   if (known.gpus.length === 0) {
     showNone(provider);
-    setLine('svc servers hardware');
+    setLine(['servers hardware']);
     return;
   }
   if (!find('#screen table')) find('#screen').replaceChildren(...frame());
@@ -49,26 +49,18 @@ function show() {
       build: () => gpuRow(gpu, context()) })
     ));
   replace(find('[data-history]'), ...historyOf());
-  setLine('svc ws capacity && svc servers hardware');
+  setLine([['ws capacity'], ['servers hardware']]);
 }
 
 const context = () => ({ isOffline: isOffline(), stopping, stop });
-
-function modelsOf() {
-  const counts = new Map();
-  for (const { model } of known.gpus) if (model) counts.set(model, (counts.get(model) ?? 0) + 1);
-  return [...counts].map(([model, count]) => `${count} × ${model}`).join(', ');
-}
 
 function frame() {
   const swatch = (kind, text) => element('span', { class: `sw ${kind}` }, text);
   return [
     element('div.stack-4', { 'data-lost': true }),
-    element('section.panel', { 'aria-labelledby': 'map-h' },
-      element('header', element('h2', { id: 'map-h' }, 'Who holds which'),
-        element('span.muted.small.num', { 'data-count': true }),
-        element('div.actions.legend-row.tiny.muted', swatch('', 'leased'), swatch('hatch', 'outside svc'),
-          swatch('free', 'free'))),
+    panel('map-h', 'Who holds which', [element('span.muted.small.num', { 'data-count': true }),
+      element('div.actions.legend-row.tiny.muted', swatch('', 'leased'), swatch('hatch', 'outside svc'),
+        swatch('free', 'free'))],
       element('div.body',
         element('div.bank-box', element('ul.bank', { 'aria-label': 'GPUs of this host', 'data-bank': true })))),
     element('section.panel', { 'aria-label': 'GPUs, one by one' }, tableOf('GPUs', HEADS),
@@ -76,9 +68,8 @@ function frame() {
         element('span.muted.small',
           "You see that workspaces exist and can stop or delete them. What is inside is their owners' alone. "
             + 'What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
-    element('section.panel', { 'aria-labelledby': 'lost-h' },
-      element('header', element('h2', { id: 'lost-h' }, 'Lost and back'),
-        element('span.muted.small', 'the last 30 days')), element('div.body.stack-2', { 'data-history': true })),
+    panel('lost-h', 'Lost and back', element('span.muted.small', 'the last 30 days'),
+      element('div.body.stack-2', { 'data-history': true })),
   ];
 }
 
@@ -97,12 +88,10 @@ function summary() {
 function showNone(provider) {
   const cdi = known.hardware.cdi;
   find('#screen').replaceChildren(
-    element('section.empty.dash', element('h2', 'This host has no GPUs'),
+    empty('This host has no GPUs',
       element('p',
         provider === 'none' ? 'The service is set to look for none (SVC_GPU_PROVIDER=none).' : 'The driver lists none.',
-        cdi?.problem && ` ${cdi.problem}.`),
-      element('div.cmd', element('code', cdi?.remedy || 'sudo svc admin doctor'),
-        element('button.btn.icon', { 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy'))))
+        cdi?.problem && ` ${cdi.problem}.`), command(cdi?.remedy || ['admin doctor']))
   );
 }
 
@@ -112,17 +101,15 @@ function historyOf() {
   const text = { 'gpu.lost': ' lost a GPU', 'gpu.restored': ' has its GPUs again' };
   const rows = known.history.map(event =>
     element('p.small',
-      element('span', { class: `state ${event.type === 'gpu.lost' ? 'failed' : 'ok'}` },
-        event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ', element('span.mono.ref', event.subject.name),
-      event.owner && [' of ', element('span.name.ref', event.owner)], text[event.type] ?? ` ${event.type}`, ', ',
-      time(event.ts, 'ago'))
+      stateMark(event.type === 'gpu.lost' ? 'failed' : 'ok', event.type === 'gpu.lost' ? 'Lost' : 'Back'), ' ',
+      element('span.mono.ref', event.subject.name), event.owner && [' of ', element('span.name.ref', event.owner)],
+      text[event.type] ?? ` ${event.type}`, ', ', time(event.ts, 'ago'))
   );
   const rest = known.total - known.history.length;
   return [...rows.flat(), rest > 0
-    && element('p.muted.small', `${counted(rest, 'event')} before: `,
-      element('code',
-        apiLine('GET',
-          withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))))].filter(
+    && element('p.muted.small', `${counted(rest, 'event')} before: `, code(
+      apiLine('GET', withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))
+    ))].filter(
       Boolean
     );
 }

@@ -82,7 +82,7 @@ function show() {
     renderedAs[name] = key;
     showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
   }
-  setLine('sudo svc admin doctor');
+  setLine(['admin doctor']);
 }
 
 // A panel stands where its kind stands, with what was open in it still open.
@@ -97,7 +97,7 @@ function showPanel(place, name, fresh) {
 function checkAgain() {
   hostDialog({
     title: 'Check this host again',
-    lines: ['sudo svc admin doctor', 'sudo svc admin report'],
+    lines: [['admin doctor'], ['admin report']],
     paragraphs: [
       'The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here '
       + 'a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:',
@@ -108,9 +108,9 @@ function checkAgain() {
 
 function skeletonNow() {
   const box = rows =>
-    element('section.panel', { 'aria-hidden': 'true' }, element('header', skeleton('2')),
+    element('section.panel', { 'aria-hidden': true }, element('header', skeleton('2')),
       element('div.body.stack-4', Array.from({ length: rows }, () => element('div', skeleton('4')))));
-  return element('div.cols.side-r', { 'aria-busy': 'true', 'aria-label': 'Loading the host', role: 'group' },
+  return element('div.cols.side-r', { 'aria-busy': true, 'aria-label': 'Loading the host', role: 'group' },
     element('div.stack-4', box(6), box(2)), element('div.stack-4', box(5), box(5), box(4), box(4)));
 }
 

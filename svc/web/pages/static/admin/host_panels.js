@@ -1,20 +1,17 @@
 // The panels of the host: what the doctor found, service, licence, updates, backups and recovery sets.
-import { command, element } from '../frame/dom.js';
+import { code, command, element, panel, stateMark } from '../frame/dom.js';
 import { stampOf } from './audit_row.js';
 import { bytesOf } from './quota_format.js';
-import { state } from '../shared/row_buttons.js';
-import { cell } from '../shared/tables.js';
-import { counted, time } from '../frame/format.js';
+import { cell, tableHead } from '../shared/tables.js';
+import { counted, time, commaList } from '../frame/format.js';
+import { ADMIN_LICENSE_INSTALL, ADMIN_RESTORE, ADMIN_UPDATE_APPLY } from '../generated/actions.js';
 
 const FEW = 5, FRESH_S = 48 * 3600;
 
 export const isCommand = text => /^(sudo |svc )/.test(text);
 const remedy = text => (isCommand(text) ? command(text) : element('p.small.soft.ref', text));
 
-export function panel(id, title, aside, ...content) {
-  return element('section.panel', { 'aria-labelledby': id, 'data-panel': id },
-    element('header', element('h2', { id }, title), aside), ...content);
-}
+const box = (id, title, aside, ...content) => panel(id, title, aside, { 'data-panel': id }, ...content);
 
 const body = (...content) => element('div.body.stack-2', ...content);
 const fact = (title, ...value) => [element('dt', title), element('dd.ref', ...value)];
@@ -33,16 +30,16 @@ const renew = (
 
 // Before the first report nothing is known, and nothing is said.
 const unknownPanel = (id, title, report) =>
-  panel(id, title, ageOf(report), body(
+  box(id, title, ageOf(report), body(
     element('p.small.soft', 'What root alone can see is known here once it was reported on the host:'),
     remedy(report.command)
   ));
 
 // What could not be read says so, and leaves the other panels alone.
 export function failedPanel(id, title, error) {
-  return panel(id, title, state('warn', 'Not read'),
+  return box(id, title, stateMark('warn', 'Not read'),
     body(element('p.small.ref', `${error.message}`),
-      element('p.muted.tiny.mono', [error.code, error.request_id].filter(Boolean).join(', '))));
+      element('p.muted.tiny.mono', commaList(error.code, error.request_id))));
 }
 
 // ---- doctor ----
@@ -52,12 +49,11 @@ const LEVELS = { fail: ['failed', 'fail'], warn: ['warn', 'warn'], ok: ['ok', 'o
 export function doctorPanel({ report, items }) {
   const count = level => items.filter(item => item.level === level).length;
   const fails = count('fail'), warns = count('warn'), fine = items.filter(item => item.level === 'ok');
-  const text = [fails && `${fails} ${fails === 1 ? 'fails' : 'fail'}`,
-    warns && `${warns} ${warns === 1 ? 'warns' : 'warn'}`, `${fine.length} ${fine.length === 1 ? 'is' : 'are'} fine`]
-    .filter(Boolean).join(', ');
+  const text = commaList(fails && `${fails} ${fails === 1 ? 'fails' : 'fail'}`,
+    warns && `${warns} ${warns === 1 ? 'warns' : 'warn'}`, `${fine.length} ${fine.length === 1 ? 'is' : 'are'} fine`);
   const aside = element('span.row', report.written_at && element('span.muted.small.num', text), ageOf(report));
   if (report.written_at === null) {
-    return panel('doctor', 'Doctor', aside,
+    return box('doctor', 'Doctor', aside,
       element('div.empty', element('h3', 'This host was not checked yet'),
         element('p',
           'The doctor runs on the host, as root: it sees what the service may not. Its findings are shown here '
@@ -65,10 +61,10 @@ export function doctorPanel({ report, items }) {
   }
   const faults = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
   const table = (rows, label) => element('table.table.fold.doctor', { 'aria-label': label }, element('tbody', rows));
-  return panel('doctor', 'Doctor', aside, faults.length > 0 && table(faults.flatMap(findingRows), 'To be mended'),
-    faults.length === 0 && element('div.body', element('p', state('ok', 'Nothing to mend'))),
+  return box('doctor', 'Doctor', aside, faults.length > 0 && table(faults.flatMap(findingRows), 'To be mended'),
+    faults.length === 0 && element('div.body', element('p', stateMark('ok', 'Nothing to mend'))),
     element('footer',
-      element('details.more', { 'data-key': 'fine' },
+      element('details.more', { key: 'fine' },
         element('summary', `${counted(fine.length, 'check')} ${fine.length === 1 ? 'is' : 'are'} fine`),
         table(fine.flatMap(findingRows), 'Fine'))),
     report.old && element('footer', element('div.stack-2', ...renew(report))));
@@ -77,7 +73,7 @@ export function doctorPanel({ report, items }) {
 function findingRows({ code, level, found, remedy: next }) {
   const [kind, text] = LEVELS[level] ?? ['warn', level];
   const rows = [
-    element('tr', { class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', state(kind, text)),
+    element('tr', { class: next ? 'has-sub plain' : 'plain' }, cell(null, 'w-level', stateMark(kind, text)),
       cell(null, 'name small ref w-code', code), cell(null, 'ref', found)),
   ];
   if (next)
@@ -91,9 +87,9 @@ function findingRows({ code, level, found, remedy: next }) {
 
 export function servicePanel(health, version) {
   const isWell = health.status === 'ok';
-  return panel('service', 'Service', isWell ? state('ok', 'Healthy') : state('warn', 'Degraded'), body(
+  return box('service', 'Service', isWell ? stateMark('ok', 'Healthy') : stateMark('warn', 'Degraded'), body(
     facts(
-      fact('Release', element('span.mono', [version.version, version.commit.slice(0, 10)].filter(Boolean).join(', '))),
+      fact('Release', element('span.mono', commaList(version.version, version.commit.slice(0, 10)))),
       fact('Schema', String(version.schema)),
       health.db ? fact('Database', health.db) : [],
       health.helper ? fact('Helper', health.helper) : [],
@@ -118,7 +114,7 @@ export function licencePanel(licence) {
       ending: `After ${
         stampOf(ends).slice(0, 10)
       } nothing can be created or started. Stop, delete, files, export and backup always work.` }[now];
-  return panel('licence', 'Licence',
+  return box('licence', 'Licence',
     element('span', { class: `tag ${{ active: 'ok', ending: 'warn', lapsed: 'danger' }[now] ?? ''}` }, left), body(
       text && element('p.small.soft', text),
       facts(holder ? fact('Holder', holder) : [], id ? fact('Licence', element('span.mono', id)) : [],
@@ -128,11 +124,11 @@ export function licencePanel(licence) {
       ...notices.flatMap(
         notice => [element('p.small.is-warn.ref', notice.message), ...(notice.hint ? [remedy(notice.hint)] : [])]
       ),
-      element('details.more', { 'data-key': 'licence-how' }, element('summary.small', 'Another licence'),
+      element('details.more', { key: 'licence-how' }, element('summary.small', 'Another licence'),
         element('div.stack-2',
           element('p.small.soft',
             'The vendor signs one for the request code; it is checked and put in force on the host.'),
-          command('sudo svc admin license request'), command('sudo svc admin license install FILE')))
+          command(['admin license request']), command([ADMIN_LICENSE_INSTALL])))
     ));
 }
 
@@ -140,11 +136,11 @@ export function updatesPanel({ report, updates }) {
   if (!updates) return unknownPanel('updates', 'Updates', report);
   const { installed_version: version, installed_commit: commit, installed_by: by, available, checked_at: checked,
     problem, notes, release_keys: keys, applied_at: applied, outcome, reason, source } = updates;
-  return panel('updates', 'Updates',
-    element('span.row', available ? element('span.tag.busy', `${available} is out`) : state('ok', 'None seen'),
+  return box('updates', 'Updates',
+    element('span.row', available ? element('span.tag.busy', `${available} is out`) : stateMark('ok', 'None seen'),
       ageOf(report)), body(
       facts(
-        fact('Installed', element('span.mono', [version || by, commit.slice(0, 10)].filter(Boolean).join(', '))),
+        fact('Installed', element('span.mono', commaList(version || by, commit.slice(0, 10)))),
         source ? fact('Source', element('span.mono', source)) : [],
         fact('Asked', checked ? time(checked, 'ago') : 'never'),
         applied ? fact('Last applied', time(applied, 'ago'), `, ${outcome}${reason ? `: ${reason}` : ''}`) : []
@@ -152,7 +148,7 @@ export function updatesPanel({ report, updates }) {
       notes && element('p.small.soft.ref', notes),
       problem && element('p.small.is-warn.ref', problem),
       keys === 0 && element('p.small.soft', 'This build has no key of a vendor: nothing is applied.'),
-      command(available && keys > 0 ? 'sudo svc admin update apply' : 'sudo svc admin update check'),
+      command(available && keys > 0 ? [ADMIN_UPDATE_APPLY] : ['admin update check']),
       ...renew(report)
     ));
 }
@@ -160,13 +156,10 @@ export function updatesPanel({ report, updates }) {
 // ---- backups and recovery sets ----
 
 function fewOf(rows, label, head, key) {
-  const table = some =>
-    element('table.table.dense', { 'aria-label': label }, element('thead', element('tr', head.map(title =>
-      element('th', { scope: 'col' }, title)
-    ))), element('tbody', some));
+  const table = some => element('table.table.dense', { 'aria-label': label }, tableHead(head), element('tbody', some));
   return [element('div.scroll-x', table(rows.slice(0, FEW))), rows.length > FEW
     && element('footer',
-      element('details.more', { 'data-key': key }, element('summary.small', `${rows.length - FEW} before`),
+      element('details.more', { key }, element('summary.small', `${rows.length - FEW} before`),
         element('div.scroll-x', table(rows.slice(FEW)))))];
 }
 
@@ -175,9 +168,8 @@ export function backupsPanel({ report, items }) {
   const [newest] = items = [...items].sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
   const isFresh = newest && Date.now() - Date.parse(newest.created_at) < FRESH_S * 1000;
   const aside = element('span.row', newest
-    ? element('span', { class: `state ${isFresh ? 'ok' : 'warn'}` },
-      element('span', 'newest ', time(newest.created_at, 'ago')))
-    : state('warn', 'None'), ageOf(report));
+    ? stateMark(isFresh ? 'ok' : 'warn', element('span', 'newest ', time(newest.created_at, 'ago')))
+    : stateMark('warn', 'None'), ageOf(report));
   const row = item =>
     element('tr.plain',
       element('td.small.num', element('span', { title: item.name }, `${stampOf(item.created_at).slice(0, 16)}`)),
@@ -186,7 +178,7 @@ export function backupsPanel({ report, items }) {
         : item.host_files
         ? "with the host's files"
         : 'database alone'));
-  return panel('backups', 'Backups', aside, ...(items.length
+  return box('backups', 'Backups', aside, ...(items.length
     ? fewOf(items.map(row), 'Backups', ['When, UTC', 'Size', 'What'], 'older-backups')
     : [
       body(
@@ -195,9 +187,9 @@ export function backupsPanel({ report, items }) {
       ),
     ]),
     element('footer',
-      element('div.stack-2', command('sudo svc admin backup --retention 14'),
-        element('p.muted.small', 'Back from one, with the service stopped: ',
-          element('code', 'sudo svc admin restore PATH')), ...renew(report))));
+      element('div.stack-2', command(['admin backup', '--retention', '14']),
+        element('p.muted.small', 'Back from one, with the service stopped: ', code([ADMIN_RESTORE, 'PATH'])),
+        ...renew(report))));
 }
 
 export function setsPanel({ report, items }) {
@@ -205,15 +197,15 @@ export function setsPanel({ report, items }) {
   const row = item =>
     element('tr.plain', element('td.mono.small.ref', item.id, element('div.muted.tiny', item.why)),
       element('td.small.ref',
-        [item.version || item.kind, item.schema === null ? null : `schema ${item.schema}`].filter(Boolean).join(', ')),
+        commaList(item.version || item.kind, item.schema === null ? null : `schema ${item.schema}`)),
       element('td.r.small', bytesOf(item.size_bytes)), element('td', item.applicable
-        ? command(`sudo svc admin rollback apply ${item.id}`)
+        ? command(['admin rollback apply', item.id])
         : element('div.stack', element('span.small.is-warn.ref', item.problem), item.remedy && remedy(item.remedy))));
-  return panel('sets', 'Recovery sets',
+  return box('sets', 'Recovery sets',
     element('span.row', element('span.muted.small', counted(items.length, 'set')), ageOf(report)), ...(items.length
       ? fewOf(items.map(row), 'Recovery sets', ['Set', 'Restores', 'Size', 'How'], 'older-sets')
       : [
         body(element('p.small.soft', 'None: one is kept before each upgrade, restore and migration.'),
-          command('sudo svc admin rollback keep --why "before a change"')),
+          command(['admin rollback keep', '--why', 'before a change'])),
       ]), report.old && element('footer', element('div.stack-2', ...renew(report))));
 }

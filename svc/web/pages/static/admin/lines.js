@@ -1,11 +1,7 @@
 // The commands of the administration: the API's by `svc api`, the host's by `sudo svc admin`.
-import { quoted } from '../frame/format.js';
 
 // One request as `svc api` sends it.
-export function apiLine(method, path, body) {
-  return ['svc api', method, quoted(path), body === undefined ? null : `--body ${quoted(json(body))}`].filter(Boolean)
-    .join(' ');
-}
+export const apiLine = (method, path, body = null) => ['api', method, path, ['--body', body && json(body)]];
 
 // JSON on one line, with room between its parts.
 export function json(value) {
@@ -26,9 +22,6 @@ const NAME = /^(?![0-9]+$)[A-Za-z0-9_][A-Za-z0-9._@-]{0,255}$/, AFTER_RETIRED = 
 
 export const isName = name => NAME.test(name);
 
-// `sudo svc admin COMMAND NAME`, with the options after it.
-export function adminLine(command, name, ...options) {
-  return isName(name.replace(AFTER_RETIRED, ''))
-    ? ['sudo svc admin', command, name, ...options].join(' ')
-    : 'sudo svc admin doctor';
-}
+// A row's command for an account, with the options after its name.
+export const adminLine = (row, name, ...options) =>
+  isName(name.replace(AFTER_RETIRED, '')) ? [row, name, ...options] : ['admin doctor'];

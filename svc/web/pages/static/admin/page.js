@@ -1,6 +1,6 @@
 // What every screen of the administration is: for administrators.
 import { command, element, find } from '../frame/dom.js';
-import { quoted } from '../frame/format.js';
+import { ADMIN_EDIT_USER } from '../generated/actions.js';
 import { startPage } from '../screen/page.js';
 
 let signedIn = '';
@@ -33,8 +33,8 @@ function showNoPermission(name) {
     element('section.empty.dash', { 'data-no-permission': true }, element('h1', 'For administrators'), element('p', name
       ? ['The account ', element('span.mono', name), ' is none.']
       : 'This account is none any more.', ' Administrators are made on the host, by root:'),
-      command(`sudo svc admin edit-user ${name ? quoted(name) : 'NAME'} --superuser`),
-      element('a.btn', { href: '/workspaces', 'data-cmd': 'svc ws list' }, 'Workspaces'))
+      command([ADMIN_EDIT_USER, name, '--superuser']),
+      element('a.btn', { href: '/workspaces', cmd: ['ws list'] }, 'Workspaces'))
   );
   return false;
 }

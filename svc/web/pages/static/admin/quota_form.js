@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field } from '../shared/form.js';
+import { field, plainInput } from '../shared/form.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';
 import { bytesOf } from './quota_format.js';
@@ -28,8 +28,7 @@ const isSame = (a, b) => JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf
 /** @param {Api.QuotaPolicy} policy */
 export function quotaForm(policy, policies, accounts) {
   let before = policy;
-  const name = element('input.input.mono', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
-    maxlength: '63', placeholder: 'lab' });
+  const name = plainInput('mono', { maxlength: '63', placeholder: 'lab' });
   const controls = Object.fromEntries(
     FIELDS.map((
       [key, , unit],

@@ -2,9 +2,8 @@
 import { all, call } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { startAdmin } from './page.js';
-import { isVisible, refreshSoon } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
-import { element, find } from '../frame/dom.js';
+import { isVisible, refreshSoon, perform } from '../screen/page.js';
+import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
@@ -17,10 +16,10 @@ import { showRows } from '../shared/rows.js';
 import { skeletonOf, cell, tableOf } from '../shared/tables.js';
 import { amount, byName, counted } from '../frame/format.js';
 
-const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [
+const HEADS = ['Quota', ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [
   'Memory',
   'r',
-], ['Images', 'r'], ['']];
+], ['Images', 'r'], ''];
 /** @type {[string, Api.LimitKey, (amount: number) => string][]} */
 const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus',
   String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes',
@@ -98,9 +97,8 @@ function removeButton(policy, path, options) {
   }));
   if (!why) return button;
   const id = `why-${name}`;
-  button.setAttribute('aria-disabled', 'true');
-  button.setAttribute('aria-describedby', id);
-  button.setAttribute('title', why);
+  for (const [key, value] of Object.entries({ 'aria-disabled': true, 'aria-describedby': id, title: why }))
+    setAttribute(button, key, value);
   return [button, element('span.vh', { id }, why)];
 }
 

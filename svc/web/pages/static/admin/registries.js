@@ -2,16 +2,18 @@
 import { call } from '../frame/api.js';
 import { announce } from '../frame/notices.js';
 import { startAdmin } from './page.js';
-import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { code, command, element, find, icon, panel, replace, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, json } from './lines.js';
-import { setError } from '../shared/form.js';
+import { setError, plainInput } from '../shared/form.js';
 import { pagesOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, cell, tableOf } from '../shared/tables.js';
-import { counted, quoted } from '../frame/format.js';
+import { commandText, quoted } from '../frame/commands.js';
+import { counted } from '../frame/format.js';
+import { ADMIN_REGISTRIES } from '../generated/actions.js';
 
-const HEADS = [['Registry'], ['Path'], ['Transport'], ['']];
+const HEADS = ['Registry', 'Path', 'Transport', ''];
 const HOST = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$/,
   PATH = /^(?!.*\.\.)(?:[a-z0-9._-]+(?:\/[a-z0-9._-]+)*\/?)?$/;
 const MOST = 64;
@@ -22,8 +24,8 @@ const draft = { added: [], removed: new Set() }; // not in force: names that go,
 
 /** @type {(entry: Api.Registry) => string} */
 const keyOf = ({ host, path_prefix: prefix }) => [host, prefix.replace(/^\/+|\/+$/g, '')].filter(Boolean).join('/');
-const addLine = entry => `sudo svc admin registry add ${quoted(keyOf(entry))}${entry.insecure ? ' --insecure' : ''}`;
-const removeLine = name => `sudo svc admin registry remove ${quoted(name)}`;
+const addLine = entry => ['admin registry add', keyOf(entry), entry.insecure && '--insecure'];
+const removeLine = name => ['admin registry remove', name];
 
 async function read({ background }) {
   const { items } = await call('GET', '/api/images/allowlist', { background });
@@ -53,9 +55,8 @@ function show() {
   if (!find('#screen table')) {
     find('#screen').replaceChildren(
       element('div.cols.side-r',
-        element('section.panel', { 'aria-labelledby': 'list-h' },
-          element('header', element('h2', { id: 'list-h' }, 'Allowlist'),
-            element('span.muted.small.num', { 'data-count': true })), tableOf('Allowlist', HEADS),
+        panel('list-h', 'Allowlist', element('span.muted.small.num', { 'data-count': true }),
+          tableOf('Allowlist', HEADS),
           element('div.empty', { 'data-none': true, hidden: true }, element('h2', 'No registry is allowed'),
             element('p', 'Nobody can pull or build. Add one below.')),
           element('footer', { 'data-more': true, hidden: true }), element('footer', addForm())),
@@ -82,7 +83,7 @@ function showList() {
   find('[data-none]').hidden = rows.length > 0;
   find('[data-count]').textContent = counted(known.entries.length, 'entry', 'entries');
   showHow();
-  setLine(changes() ? setLineOf() : 'svc image allowlist');
+  setLine(changes() ? setLineOf() : ['image allowlist']);
 }
 
 // The whole list in one command; of several changes, the one that makes them together.
@@ -90,7 +91,7 @@ function setLineOf() {
   const lines = commands();
   return lines.length === 1
     ? lines[0]
-    : `sudo svc admin registry set - <<< ${quoted(json({ registries: requested().map(shortOf) }))}`;
+    : `${commandText([ADMIN_REGISTRIES, '-'])} <<< ${quoted(json({ registries: requested().map(shortOf) }))}`;
 }
 
 // Without what is so by default.
@@ -110,8 +111,8 @@ function rowOf({ entry, goes, comes, becomes }) {
     : null;
   const isChange = goes || comes || becomes;
   const button = element('button.btn.sm.quiet', { 'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
-    'data-cmd': isChange ? 'svc image allowlist' : removeLine(name), 'data-key': 'turn',
-    on: { click: () => turn(entry, isChange) } }, isChange ? 'Undo' : 'Remove');
+    cmd: isChange ? ['image allowlist'] : removeLine(name), key: 'turn', click: () => turn(entry, isChange) },
+    isChange ? 'Undo' : 'Remove');
   return element('tr', { tabindex: '-1' },
     cell(null, '', element('div.row', element('span.name.ref', entry.host), tag)),
     cell('Path', entry.path_prefix ? 'mono small ref' : 'mono small muted', entry.path_prefix || 'any'),
@@ -133,22 +134,19 @@ function showHow() {
   const lines = commands();
   find('[data-how-h]').textContent = lines.length ? `${counted(lines.length, 'change')}, not in force` : 'To change it';
   const place = find('[data-how]');
-  const cmd = text =>
-    element('div.cmd', element('code', text),
-      element('button.btn.icon', { 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
   const why = element('p.soft.small',
     "The list is a file of root's: what users pull runs on the host, and a stolen session of an administrator "
       + 'must not add a place to pull from. ',
     lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
   if (lines.length === 0) {
     replace(place, why, element('p.muted.small', "Logins of the host are root's too, and not shown here:"),
-      cmd('sudo svc admin registry list'));
+      command(['admin registry list']));
     return;
   }
   const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]),
     ...[...draft.removed].map(name => ['danger', '−', name])];
   const whole = lines.length > 1
-    && [element('p.soft.small', 'Or the whole list in one:'), cmd(setLineOf())];
+    && [element('p.soft.small', 'Or the whole list in one:'), command(setLineOf())];
   const warning = requested().length === 0
     ? element('p.small.is-warn', 'Nothing would be allowed then: nobody could pull or build.')
     : requested().length > MOST
@@ -157,11 +155,11 @@ function showHow() {
   replace(place,
     ...marks.map(([kind, mark, text]) =>
       element('div.row.small.nowrap', element('span', { class: `tag ${kind}` }, mark), element('span.mono.ref', text))
-    ), ...[warning].filter(Boolean), why, ...lines.map(cmd), ...(whole || []),
+    ), ...[warning].filter(Boolean), why, ...lines.map(command), ...(whole || []),
     element('p.muted.small',
       "Images that users have stay, and so do workspaces made from them. The host's login of a registry goes "
         + 'with its last entry.'),
-    element('p.muted.small', 'Whether it is in force: ', element('code', apiLine('GET', '/api/images/allowlist')),
+    element('p.muted.small', 'Whether it is in force: ', code(apiLine('GET', '/api/images/allowlist')),
       '. This page sees it by itself.'));
 }
 
@@ -172,12 +170,11 @@ function parsed(text) {
 }
 
 function addForm() {
-  const where = element('input.input.mono', { id: 'f-registry', name: 'registry', autocomplete: 'off',
-    autocapitalize: 'off', spellcheck: 'false', placeholder: 'quay.io/team', size: '24', maxlength: '512',
-    'data-key': 'registry' });
+  const where = plainInput('mono', { id: 'f-registry', name: 'registry', placeholder: 'quay.io/team', size: '24',
+    maxlength: '512', key: 'registry' });
   const insecure = element('input', { type: 'checkbox', id: 'f-insecure', name: 'insecure' });
-  const button = element('button.btn', { type: 'submit', 'data-key': 'add',
-    'data-cmd': 'sudo svc admin registry add HOST' }, icon('plus'), 'Add');
+  const button = element('button.btn', { type: 'submit', key: 'add', cmd: ['admin registry add', 'HOST'] },
+    icon('plus'), 'Add');
   const entryOf = () => ({ ...parsed(where.value), insecure: insecure.checked });
   const say = text => {
     setError(where, text);
@@ -187,7 +184,7 @@ function addForm() {
     const entry = entryOf();
     const line = HOST.test(entry.host) && PATH.test(entry.path_prefix)
       ? addLine(entry)
-      : 'sudo svc admin registry add HOST';
+      : ['admin registry add', 'HOST'];
     setError(where);
     setAttribute(button, 'data-cmd', line);
     if (where.value.trim()) setLine(line);

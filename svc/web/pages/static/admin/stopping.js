@@ -1,9 +1,9 @@
 // An end to somebody else's workspace, which its owner sees.
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/format.js';
+import { WORKSPACE_STOP } from '../generated/actions.js';
 import { QUESTIONS } from '../shared/workspace_actions.js';
 
-export const stopLine = ({ id, owner }) => `svc ws stop ${quoted(id)} --owner ${quoted(owner)}`;
+export const stopLine = ({ id, owner }) => [WORKSPACE_STOP, id, '--owner', owner];
 
 export function askToStop({ id, name, owner, gpus }) {
   const question = QUESTIONS.stop({ name, gpus });

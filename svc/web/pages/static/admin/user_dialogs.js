@@ -1,15 +1,21 @@
 // What is done with an account: the form of what the API changes, and the commands of what only the host does.
 import { all, call } from '../frame/api.js';
-import { element, find, setAttribute } from '../frame/dom.js';
+import { code, element, find, setAttribute, stateMark } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field, setError } from '../shared/form.js';
+import { field, setError, plainInput } from '../shared/form.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { askToStop, stopLine } from './stopping.js';
 import { bytesOf } from './quota_format.js';
-import { state } from '../shared/row_buttons.js';
-import { quoted } from '../frame/format.js';
+import { commandText } from '../frame/commands.js';
+import {
+  ADMIN_CREATE_USER,
+  ADMIN_DELETE_USER,
+  ADMIN_EDIT_USER,
+  ADMIN_REVOKE_TOKENS,
+  ADMIN_SET_PASSWORD,
+} from '../generated/actions.js';
 
 const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also '
   + 'whoever has stolen the session of an administrator cannot make another one.';
@@ -18,8 +24,7 @@ const ROLE = 'The root helper goes by a list of its own, which nothing that come
 /** @param {Api.AccountUsage} account */
 export function editUser(account, policies) {
   const { name } = account;
-  const person = element('input.input', { value: account.display_name, maxlength: '128', autocomplete: 'off',
-    spellcheck: 'false' });
+  const person = plainInput('', { value: account.display_name, maxlength: '128', autocapitalize: null });
   const quota = element('select.input.mono',
     policies.map(policy =>
       element('option', { value: policy.name, selected: policy.name === (account.quota ?? 'default') }, policy.name)
@@ -42,7 +47,7 @@ export function editUser(account, policies) {
     fields: [field('display_name', 'Full name', person), ofQuota,
       element('p.help', account.superuser ? 'An administrator. ' : 'An ordinary user. ',
         'The role is changed on the host: ',
-        element('code', adminLine('edit-user', name, account.superuser ? '--no-superuser' : '--superuser')))],
+        code(adminLine(ADMIN_EDIT_USER, name, account.superuser ? '--no-superuser' : '--superuser')))],
     lineOf: () => apiLine('PATCH', `/api/users/${name}`, changes()),
     send: () => call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: changes() }),
   });
@@ -64,21 +69,18 @@ function limitsOf(policy) {
 
 // A new account: made on the host, so that this form makes the line.
 export function newUser() {
-  const name = element('input.input.mono', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
-    placeholder: 'ada', maxlength: '256' });
+  const name = plainInput('mono', { placeholder: 'ada', maxlength: '256' });
   const person = element('input.input', { autocomplete: 'off', placeholder: 'Ada Lovelace', maxlength: '128' });
   const role = element('input', { type: 'checkbox', id: 'f-superuser', name: 'superuser' });
-  const code = element('code');
+  const line = element('code');
   const follow = () => {
     const isGood = isName(name.value);
     setError(name, name.value === '' || isGood
       ? ''
       : 'The name of a Linux account: letters, digits, . _ - and @, beginning with a letter, a digit or _, '
         + 'and not of digits alone.');
-    code.textContent = ['sudo svc admin create-user', isGood ? name.value : 'NAME',
-      person.value.trim() && `--display-name ${quoted(person.value.trim())}`, role.checked && '--superuser'].filter(
-        Boolean
-      ).join(' ');
+    line.textContent = commandText([ADMIN_CREATE_USER, isGood && name.value, ['--display-name', person.value.trim()],
+      role.checked && '--superuser']);
   };
   const fields = element('div.stack-4', { on: { input: follow } },
     field('name', 'Name', name, { help: 'The Linux account is made too where there is none.' }),
@@ -88,7 +90,7 @@ export function newUser() {
   hostDialog({
     title: 'New account',
     lines: [],
-    extra: [fields, line(code)],
+    extra: [fields, element('div.cmd', line)],
     paragraphs: [
       'Accounts are made on the host, by root: a service account stands on a Linux account, with subordinate '
       + 'uids, lingering, and a place in the enrolment list. The command asks for the service password, or reads '
@@ -98,12 +100,10 @@ export function newUser() {
   name.focus();
 }
 
-const line = code => element('div.cmd', code);
-
 const ON_THE_HOST = {
   password: ({ name }) => ({
     title: `Set a password for ${name}`,
-    lines: [adminLine('set-password', name)],
+    lines: [adminLine(ADMIN_SET_PASSWORD, name)],
     paragraphs: [
       'The service password, not the Linux one. The command asks for it, or reads it from standard input; all '
       + 'sessions and tokens of the account end. A person changes the own one here, in Settings.',
@@ -112,7 +112,7 @@ const ON_THE_HOST = {
   }),
   role: ({ name, superuser }) => ({
     title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`,
-    lines: [adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser')],
+    lines: [adminLine(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser')],
     paragraphs: [ROLE, superuser
       ? 'Sessions end.'
       : 'Sessions end. A password that is too short for an administrator is closed until another one is set, '
@@ -120,7 +120,7 @@ const ON_THE_HOST = {
   }),
   tokens: ({ name, tokens }) => ({
     title: `Revoke all tokens of ${name}`,
-    lines: [adminLine('revoke-tokens', name)],
+    lines: [adminLine(ADMIN_REVOKE_TOKENS, name)],
     paragraphs: [
       `${
         tokens === 1 ? 'One token is' : `${tokens} tokens are`
@@ -129,7 +129,7 @@ const ON_THE_HOST = {
   }),
   delete: ({ name }) => ({
     title: `Delete the account ${name}`,
-    lines: [adminLine('delete-user', name)],
+    lines: [adminLine(ADMIN_DELETE_USER, name)],
     paragraphs: ['Done on the host, by root. The command says first what goes and what stays, and asks.',
       'What goes: its workspaces, images, private templates, tokens and sessions. What stays: the Linux '
       + 'account with its home and the files of the workspaces, and the rows of the audit.'],
@@ -158,8 +158,8 @@ export function askToDisable({ name, running }) {
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
 
 export async function showWorkspaces({ name }) {
-  const list = element('div.stack-2', { 'aria-busy': 'true' });
-  hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], lines: [`svc ws list --owner ${name}`], extra: [list] });
+  const list = element('div.stack-2', { 'aria-busy': true });
+  hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], lines: [['ws list', '--owner', name]], extra: [list] });
   const read = async () => {
     const items = await all(withQuery('/api/workspaces', { owner: name, sort: 'name' }));
     setAttribute(list, 'aria-busy', null);
@@ -167,15 +167,15 @@ export async function showWorkspaces({ name }) {
   };
   const row = workspace => {
     const cmd = stopLine({ id: workspace.id, owner: name });
-    const stop = element('button.btn.sm.push', { 'aria-label': `Stop ${workspace.name}`, 'data-cmd': cmd, title: cmd,
-      on: { click: () => press(stop, workspace) } }, 'Stop');
+    const stop = element('button.btn.sm.push', { 'aria-label': `Stop ${workspace.name}`, cmd, title: commandText(cmd),
+      click: () => press(stop, workspace) }, 'Stop');
     return element('div.row', element('span.name.ref', workspace.name),
-      state(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped',
+      stateMark(workspace.status === 'running' ? 'running' : workspace.status === 'failed' ? 'failed' : 'stopped',
         workspace.status), workspace.allowed_actions.includes('stop') && workspace.status === 'running' && stop);
   };
   const press = async (button, workspace) => {
     if (button.getAttribute('aria-busy') || !await askToStop({ ...workspace, owner: name })) return;
-    setAttribute(button, 'aria-busy', 'true');
+    setAttribute(button, 'aria-busy', true);
     try {
       await call('POST', withQuery(`/api/workspaces/${encodeURIComponent(workspace.id)}/stop`, { owner: name }), {
         body: {},

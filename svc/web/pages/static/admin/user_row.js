@@ -1,10 +1,18 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
-/** @import { MenuItem } from '../shared/row_buttons.js' */
-import { command, element, icon } from '../frame/dom.js';
+/** @import { MenuItem } from '../shared/menu.js' */
+import { command, element, notice, stateMark } from '../frame/dom.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
-import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
+import { menuOf } from '../shared/menu.js';
+import { rowButton } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
-import { counted, formatSize, time } from '../frame/format.js';
+import { counted, formatSize, time, commaList } from '../frame/format.js';
+import {
+  ADMIN_CREATE_USER,
+  ADMIN_DELETE_USER,
+  ADMIN_EDIT_USER,
+  ADMIN_REVOKE_TOKENS,
+  ADMIN_SET_PASSWORD,
+} from '../generated/actions.js';
 
 const STATES = {
   READY: ['ok', 'Ready'],
@@ -19,18 +27,18 @@ export function remedyOf(account) {
   const { name, retired, status, note, password_closed: isClosed } = account;
   const code = status;
   if (retired)
-    return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine('delete-user', name),
+    return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine(ADMIN_DELETE_USER, name),
       code };
   if (status === 'PROVISIONING_CLEANUP_REQUIRED')
-    return { what: note || 'Its setup failed.', line: adminLine('create-user', name), code };
+    return { what: note || 'Its setup failed.', line: adminLine(ADMIN_CREATE_USER, name), code };
   if (status === 'PROVISIONING_INCOMPLETE')
     return { what: note || 'Its setup is not complete; the same command takes the missing steps.',
-      line: adminLine('create-user', name), code };
+      line: adminLine(ADMIN_CREATE_USER, name), code };
   if (isClosed)
     return {
       what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set, '
         + "or the account is an ordinary user's again.",
-      line: adminLine('set-password', name),
+      line: adminLine(ADMIN_SET_PASSWORD, name),
       code: 'PASSWORD_CLOSED',
     };
   return null;
@@ -55,14 +63,14 @@ function userRow(account, remedy, context) {
     cell(null, '',
       element('div.stack',
         element('span.row', element('span.name.ref', name), superuser && element('span.tag.line-tag', 'administrator')),
-        person && element('span.muted.small.ref', person))), cell('State', '', state(kind, text)),
+        person && element('span.muted.small.ref', person))), cell('State', '', stateMark(kind, text)),
     cell('Quota', '',
-      element('a.ref', { href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line,
-        'data-key': 'quota' }, quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
+      element('a.ref', { href: withQuery('/admin/quotas', { q: quota ?? 'default' }), cmd: line, key: 'quota' },
+        quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
     cell('Images', 'r', account.image_bytes ? formatSize(account.image_bytes) : ''),
     cell('Password', passwordKind(account), passwordOf(account)), cell('Last seen', 'muted small', ...seenOf(account)),
-    cell(null, 'c-act', element('div.row', ...buttonsOf(account, context), menuOf(account, context))));
+    cell(null, 'c-act', element('div.row', ...buttonsOf(account, context), menuOfUser(account, context))));
 }
 
 function gpusOf({ gpus }, chips) {
@@ -89,9 +97,7 @@ function passwordOf({ has_password: has, password_closed: isClosed }) {
 }
 
 function seenOf({ last_action_at: at, last_login_at: login, sessions, tokens }) {
-  const text = [sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token')].filter(Boolean).join(
-    ', '
-  );
+  const text = commaList(sessions && counted(sessions, 'session'), tokens && counted(tokens, 'token'));
   const title = login
     ? `signed in with the password ${new Date(login).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     : null;
@@ -117,34 +123,36 @@ function buttonsOf(account, { isOffline, doing, act }) {
 }
 
 /** @param {Api.AccountUsage} account */
-function menuOf(account, { isOffline, doing, me, act }) {
+function menuOfUser(account, { isOffline, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
-  const host = (label, kind, line, danger = false) => ({ label, line, danger, press: () => act(kind, account) });
+  const host = (label, kind, line, danger = false) => ({ label, cmd: line, class: danger ? 'danger' : null,
+    press: () => act(kind, account) });
   /** @type {MenuItem[]} */
-  const items = [{ label: `Audit of ${name}`, line: apiLine('GET', withQuery('/api/admin/audit', { user: name })),
+  const items = [{ label: `Audit of ${name}`, cmd: apiLine('GET', withQuery('/api/admin/audit', { user: name })),
     href: withQuery('/admin/audit', { user: name }) }];
   if (!retired) {
-    if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', `svc ws list --owner ${name}`));
-    items.push(null, host('Set a password', 'password', adminLine('set-password', name)));
+    if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', ['ws list', '--owner', name]));
+    items.push(null, host('Set a password', 'password', adminLine(ADMIN_SET_PASSWORD, name)));
     items.push(
       host(superuser ? 'Make an ordinary user' : 'Make an administrator', 'role',
-        adminLine('edit-user', name, superuser ? '--no-superuser' : '--superuser'))
+        adminLine(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser'))
     );
-    if (account.tokens) items.push(host('Revoke all tokens', 'tokens', adminLine('revoke-tokens', name), true));
+    if (account.tokens) items.push(host('Revoke all tokens', 'tokens', adminLine(ADMIN_REVOKE_TOKENS, name), true));
   }
   items.push(null);
+  const why = name === me ? 'your own account' : uid === 0 ? 'never root' : null, id = why ? `why-${name}` : null;
   if (!disabled)
-    items.push({ label: 'Disable', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true,
-      press: () => act('disable', account), why: name === me ? 'your own account' : uid === 0 ? 'never root' : null });
-  if (uid !== 0) items.push(host('Delete the account', 'delete', adminLine('delete-user', name), true));
-  return rowMenu(name, items, { isOffline: isOffline || doing });
+    items.push({ label: ['Disable', why && element('span.muted.tiny.push', { id }, why)], class: 'danger',
+      cmd: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), isClosed: why !== null, 'aria-describedby': id,
+      press: () => act('disable', account) });
+  if (uid !== 0) items.push(host('Delete the account', 'delete', adminLine(ADMIN_DELETE_USER, name), true));
+  return menuOf(name, items, { isOff: isOffline || doing });
 }
 
 function remedyRow({ name }, { what, line, code }) {
   return element('tr.sub.plain',
     element('td', { colspan: '9' },
-      element('div.notice.warn.inset', icon('warning'),
-        element('div',
-          element('p.small.ref', element('span.vh', `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),
-          command(line), element('span.code', code)))));
+      notice('warn.inset', 'warning',
+        element('p.small.ref', element('span.vh', `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),
+        command(line), element('span.code', code))));
 }

@@ -2,8 +2,7 @@
 import { all, call, outcomes } from '../frame/api.js';
 import { announce, answer } from '../frame/notices.js';
 import { me, startAdmin } from './page.js';
-import { refreshSoon } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { refreshSoon, perform } from '../screen/page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
@@ -15,9 +14,7 @@ import { skeletonOf, tableOf } from '../shared/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/format.js';
 
-const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], [
-  'Last seen',
-], ['']];
+const HEADS = ['Account', 'State', 'Quota', 'GPUs now', 'Workspaces', ['Images', 'r'], 'Password', 'Last seen', ''];
 const FILTERS = { all: 'All', need: 'Needs attention', disabled: 'Disabled' };
 const TESTS = {
   all: () => true,

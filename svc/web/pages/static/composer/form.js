@@ -1,7 +1,7 @@
 // The form of a new workspace: its fields, what is recommended beside each, and what is wrong with one.
 import { element, find, findAll } from '../frame/dom.js';
 import { counted } from '../frame/format.js';
-import { field, fieldOf, showErrors } from '../shared/form.js';
+import { field, fieldOf, showErrors, plainInput } from '../shared/form.js';
 import { showGpuFields } from '../shared/gpu_fields.js';
 import { RESOURCES, formatAmount, textOf } from './values.js';
 
@@ -12,10 +12,6 @@ export const LEVELS = {
   heavy: ['Heavy', 'Half of the GPUs that are free.'],
   max: ['Max', 'All that your quota and this host allow now.'],
 };
-
-const textInput = (attributes = {}) =>
-  element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
-const numberInput = () => textInput({ class: 'input num', inputmode: 'decimal' });
 
 let onHost = { hasGpus: true, missing: [] };
 
@@ -28,11 +24,10 @@ export function formOf(host, on) {
         on.level(level) } }), title, element('small', { 'data-level': level }, '\u00a0'))
     ));
   const mode = element('select.input', ['exclusive', 'shared'].map(value => element('option', { value }, value)));
-  const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot',
-    'data-key': 'boot' });
+  const restart = element('input', { type: 'checkbox', name: 'boot', 'data-field': 'restart_on_boot', key: 'boot' });
   const resource = (key, label, unit, more = {}) =>
-    field(`resources.${key}`, label, numberInput(), { help: '', unit, ...more });
-  const sizes = element('details.more', { 'data-key': 'more-size' }, element('summary', { 'data-sizes': true }),
+    field(`resources.${key}`, label, plainInput('num', { inputmode: 'decimal' }), { help: '', unit, ...more });
+  const sizes = element('details.more', { key: 'more-size' }, element('summary', { 'data-sizes': true }),
     element('div.form-grid', resource('shm_bytes', 'Shared memory', 'GiB', { wide: 'w2' }),
       resource('pids_limit', 'Processes', '', { wide: 'w2', optional: true })));
   return [
@@ -41,16 +36,16 @@ export function formOf(host, on) {
       element('p.help', { id: 'h-lvl' })),
     element('div.section',
       element('div.row.between', element('h2', 'Size'),
-        element('button.btn.link.small', { hidden: true, 'data-back': true, on: { click: on.recommended } },
+        element('button.btn.link.small', { hidden: true, 'data-back': true, click: on.recommended },
           'Back to the recommended values')),
       element('div.form-grid', resource('gpu_count', 'GPUs', ''),
         field('resources.gpu_mode', 'Mode', mode, { help: '' }), resource('cpu_limit', 'CPUs', 'cores'),
         resource('memory_bytes', 'Memory', 'GiB')), sizes),
     element('div.section',
       element('div.form-grid',
-        field('name', 'Name', textInput({ class: 'input mono', maxlength: 63 }), { wide: 'w2',
+        field('name', 'Name', plainInput('mono', { maxlength: 63 }), { wide: 'w2',
           help: 'a-z, 0-9 and -; you can rename it at any time' }),
-        field('display_name', 'Title', textInput({ maxlength: 128, spellcheck: null, autocapitalize: null }), {
+        field('display_name', 'Title', plainInput('', { maxlength: 128, spellcheck: null, autocapitalize: null }), {
           optional: true,
           wide: 'w2',
         })), element('label.check', restart, element('span', 'Start it again after the host has rebooted')),

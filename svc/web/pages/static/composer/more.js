@@ -1,7 +1,7 @@
 // The folded part of the form: variables and ports of this workspace, and what its template has of them.
 import { element, find, icon } from '../frame/dom.js';
 import { textOfCommand } from '../shared/own_command.js';
-import { field } from '../shared/form.js';
+import { field, plainInput } from '../shared/form.js';
 import { portFields, rowWith } from '../shared/port_rows.js';
 
 // The values of another workspace: its title, its command, and its variables and ports that the template does not have.
@@ -41,7 +41,7 @@ export function openMore(place, change) {
     };
     rows.before(element('h3', title));
     rows.after(
-      element('div', element('button.btn.sm', { 'data-key': `add-${kind}`, on: { click: add } }, icon('plus'), label))
+      element('div', element('button.btn.sm', { key: `add-${kind}`, click: add }, icon('plus'), label))
     );
   }
   networkField(place);
@@ -54,8 +54,7 @@ const addRow = (place, kind, values) =>
 const NO_NETWORK = 'none';
 
 // The fields of the network and of the command, made when they are asked for first.
-const networkField = place =>
-  ownField(place, 'network', 'Network', () => input({ class: 'input mono', maxlength: 63 }));
+const networkField = place => ownField(place, 'network', 'Network', () => plainInput('mono', { maxlength: 63 }));
 const commandField = place =>
   ownField(place, 'command', 'Command', () => element('textarea.input.mono', { rows: 2, spellcheck: 'false' }));
 
@@ -67,8 +66,6 @@ function ownField(place, name, title, make) {
   return control;
 }
 
-const input = attributes =>
-  element('input', { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const part = (label, control, wide) => element('label', { class: `field ${wide}` }, element('span.vh', label), control);
 
 // A row goes; the focus to the button that adds one.
@@ -83,8 +80,8 @@ function variableRow({ name, value }) {
   const text = element('textarea.input.mono', { rows: 1, spellcheck: 'false', 'data-part': 'value' });
   text.value = value;
   return rowWith('Remove this variable', remove,
-    part('Name of the variable', input({ class: 'input mono', placeholder: 'NAME', value: name, 'data-part': 'name' }),
-      'w2'), part('Value', text, 'w2'));
+    part('Name of the variable', plainInput('mono', { placeholder: 'NAME', value: name, 'data-part': 'name' }), 'w2'),
+    part('Value', text, 'w2'));
 }
 
 const portRow = port => rowWith('Remove this port', remove, ...portFields(port));

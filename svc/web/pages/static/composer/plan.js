@@ -1,5 +1,5 @@
 // The plan panel: the steps of the request, or the reasons against it with the buttons that resolve them.
-import { element, icon } from '../frame/dom.js';
+import { element, notice, panel, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { hintOf, ifMeant, refused, sentence } from '../frame/notices.js';
 import { NOT_ALLOWED, picksOf } from './picks.js';
@@ -57,8 +57,7 @@ function whatNot(blocks, { known, loads, image }) {
 const needsImage = ({ image }) => image.status !== 'ready';
 
 function ready(state) {
-  return element('section.panel', { 'aria-labelledby': 'plan-h' },
-    element('header', element('h2', { id: 'plan-h' }, 'What will happen')),
+  return panel('plan-h', 'What will happen', null,
     element('div.body.stack-4', numbered(stepsOf(state, needsImage(state))), state.problem));
 }
 
@@ -123,15 +122,15 @@ const numbered = steps =>
   ));
 
 function button(label, { kind = '', type = 'button', key, cmd, click = null }, { isOffline, isBusy, why }) {
-  const isOff = isOffline || isBusy || Boolean(why);
+  const isOff = Boolean(isOffline || isBusy || why);
   return element('button', {
     class: `btn ${kind}`,
     type,
     form: type === 'submit' ? 'composer' : null,
-    'data-key': key,
-    'data-cmd': cmd,
-    'aria-disabled': isOff ? 'true' : null,
-    'aria-busy': isBusy === key ? 'true' : null,
+    key,
+    cmd,
+    'aria-disabled': isOff,
+    'aria-busy': isBusy === key,
     'aria-describedby': why ? 'plan-why' : null,
     on: click
       ? { click: () => {
@@ -144,18 +143,17 @@ function button(label, { kind = '', type = 'button', key, cmd, click = null }, {
 // ---- what is in the way ----
 
 function blocked(blocks, state, on) {
-  return element('div.notice.warn', { tabindex: '-1', 'data-blocked': true }, icon('warning'),
-    element('div', ...blocks.flatMap((block, at) => [
-      element('p', at === 0 && element('b', state.why.text), at === 0 && ' ', sentence(block.message)),
-      element('div.row',
-        ...(at === 0 ? state.mends : []).map(mend =>
-          element('button.btn.sm', { 'data-key': `mend-${mend.key}`, on: { click: () => on.mend(mend) } }, mend.label)
-        ), block.action
-        && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint,
-          click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
-      ...hintOf(block.hint),
-      element('span.code', block.code),
-    ]), state.problem));
+  return notice('warn', 'warning', { tabindex: '-1', 'data-blocked': true }, ...blocks.flatMap((block, at) => [
+    element('p', at === 0 && element('b', state.why.text), at === 0 && ' ', sentence(block.message)),
+    element('div.row',
+      ...(at === 0 ? state.mends : []).map(mend =>
+        element('button.btn.sm', { key: `mend-${mend.key}`, click: () => on.mend(mend) }, mend.label)
+      ), block.action
+      && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint,
+        click: () => ifMeant(block.action, on.act) }, { ...state, why: '' })),
+    ...hintOf(block.hint),
+    element('span.code', block.code),
+  ]), state.problem);
 }
 
 // The reduced values with which it would start, computed from amounts.
@@ -181,23 +179,20 @@ function mendsOf(requested, { quota, remaining }, freeGpus) {
 // ---- beside the form, or instead ----
 
 export const noTemplate = () =>
-  element('section.empty.dash', element('h2', 'No template can be used yet'),
+  empty('No template can be used yet',
     element('p', 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an '
       + 'administrator for one that everybody can use.'),
-    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+    element('a.btn', { href: '/templates', cmd: ['template list'] }, 'Templates'));
 
 // Links to set-ups that are still running.
 export const underWay = ({ id, subject, template }) =>
-  element('div.notice.inset', icon('start'),
-    element('div',
-      element('div.row.between',
-        element('p.ref', element('span.name', subject.name),
-          ` is being set up${template ? ` from ${template.name}` : ''}.`),
-        element('a.btn.sm', { href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${id}` },
-          'Show it'))));
+  notice('inset', 'start',
+    element('div.row.between',
+      element('p.ref', element('span.name', subject.name),
+        ` is being set up${template ? ` from ${template.name}` : ''}.`),
+      element('a.btn.sm', { href: `/new?setup=${encodeURIComponent(id)}`, cmd: ['operation watch', id] }, 'Show it')));
 
-export const lostNotice = text =>
-  element('div.notice.warn.inset', { 'data-lost': true }, icon('warning'), element('div', element('p.ref', text)));
+export const lostNotice = text => notice('warn.inset', 'warning', { 'data-lost': true }, element('p.ref', text));
 
 // A template's properties, in short.
 export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {

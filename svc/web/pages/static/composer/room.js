@@ -49,8 +49,8 @@ function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
   const figure = element('span.v');
   const node = element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuemin': 0, 'data-meter': key },
     element('div.row', element('span', label), figure),
-    drawn('svg', { class: 'bar', 'aria-hidden': 'true' },
-      drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
+    drawn('svg', { class: 'bar', 'aria-hidden': true }, drawn('rect', { x: '0', width: share(taken), height: '100%' }),
+      now));
   function show(requested) {
     const value = requested[key];
     const { text, isOver, isMore } = state(value);

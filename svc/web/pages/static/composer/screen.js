@@ -23,8 +23,8 @@ import { likelyGpus, roomOf } from './room.js';
 import { isVisible, openPage, refresh, startPage } from '../screen/page.js';
 import { fieldOf } from '../shared/form.js';
 import { hasGpus } from '../shared/gpu_fields.js';
-import { quoted } from '../frame/format.js';
-import { RESOURCES, commandOf, requestOf, textOf, requestedOf } from './values.js';
+import { WORKSPACE_START } from '../generated/actions.js';
+import { RESOURCES, setupCommand, requestOf, textOf, requestedOf } from './values.js';
 
 const CAPACITY_MS = 10_000, SETUP_MS = 5_000;
 const query = new URLSearchParams(location.search);
@@ -187,7 +187,7 @@ function showForm() {
   if (!form || setup) return;
   const { texts, body, wrong } = now();
   const { template } = chosen, ours = recommended();
-  setLine(commandOf(texts, body, text(template)));
+  setLine(setupCommand(texts, body, text(template)));
   const requested = requestedOf(body.resources ?? {}, template);
   room.show(requested, gpusFor(requested, modeOf(body)));
   showLevels(form, chosen.level, known.levels);
@@ -195,8 +195,8 @@ function showForm() {
   showFolded(form, texts, body);
   find('[data-back]', form).hidden = !ours
     || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
-  setAttribute(find('[data-back]', form), 'data-cmd',
-    `svc ws recommend --template ${quoted(text(template))} --gpu-use-case ${level(template)}`);
+  setAttribute(find('[data-back]', form), 'data-cmd', ['ws recommend', '--template', text(template), '--gpu-use-case',
+    level(template)]);
   if (!chosen.isSent && texts.name === '') wrong.delete('name');
   showWrong(form, new Map([...known.wrong, ...wrong]));
   showPlan({ texts, body });
@@ -219,7 +219,7 @@ function showRoom() {
 function showPlan(visible) {
   if (!form || setup) return;
   const { texts, body } = visible ?? now(), { template } = chosen;
-  const line = start => commandOf(texts, body, text(template), { start });
+  const line = start => setupCommand(texts, body, text(template), { start });
   const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
   const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME',
     requested: requestedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } }, {
@@ -333,7 +333,7 @@ async function follow(operation, { wantsStart, again }) {
   setup = setupOf(operation, { wantsStart,
     on: { arrived, back: form ? backToForm : () => location.assign('/new'), again, announce } });
   setLine(
-    `svc operation watch ${operation.id}${wantsStart ? ` && svc ws start ${quoted(operation.subject.name)}` : ''}`
+    [['operation watch', operation.id], wantsStart && [WORKSPACE_START, operation.subject.name]]
   );
   if (form) {
     find('.a-form', form).inert = true;

@@ -1,10 +1,10 @@
 // A set-up under way: its steps, with bytes and rate, until the workspace is there and runs.
 import { call } from '../frame/api.js';
-import { askToCancel } from '../shared/cancelling.js';
-import { bar, element, icon, replace } from '../frame/dom.js';
+import { askToCancel, cancelCommand, sendCancel } from '../shared/cancelling.js';
+import { bar, code, element, notice, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { duration, gibibytes, quoted } from '../frame/format.js';
+import { duration, gibibytes } from '../frame/format.js';
 
 const OPEN = ['queued', 'running'];
 const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image',
@@ -38,14 +38,12 @@ export function setupOf(operation, { wantsStart, on }) {
       : IMAGE[now.phase] ?? 'Looking for its image';
 
   function panel() {
-    const cancel = element('button.btn.sm', { 'data-key': 'cancel', 'aria-busy': isCancelling ? 'true' : null,
-      'aria-disabled': isOffline() ? 'true' : null, 'data-cmd': `svc operation cancel ${quoted(now.id)}`,
-      on: { click: stop } }, 'Cancel');
+    const cancel = element('button.btn.sm', { key: 'cancel', 'aria-busy': isCancelling, 'aria-disabled': isOffline(),
+      cmd: cancelCommand(now.id), click: stop }, 'Cancel');
     return element('section.panel', { 'aria-labelledby': 'work-h' },
       element('header',
-        element('h2', { id: 'work-h', tabindex: '-1', 'data-key': 'work-h' }, 'Setting up ',
-          element('span.name.ref', name)), isOpen(now) && element('div.actions', cancel)),
-      element('div.body', element('ol.steps', steps())), isOpen(now)
+        element('h2', { id: 'work-h', tabindex: '-1', key: 'work-h' }, 'Setting up ', element('span.name.ref', name)),
+        isOpen(now) && element('div.actions', cancel)), element('div.body', element('ol.steps', steps())), isOpen(now)
       && element('footer',
         element('span.muted.small',
           `You can close this page: it goes on, and you find it under Workspaces.${
@@ -91,30 +89,29 @@ export function setupOf(operation, { wantsStart, on }) {
   function problem() {
     const path = `/workspaces/${encodeURIComponent(name)}`;
     if (starting === 'failed') {
-      const notice = refused(failure, { what: `${name} is created, and was not started.`, act: mend, retry: start });
-      notice.lastElementChild.append(
-        element('div', element('a.btn.sm', { href: path, 'data-cmd': `svc ws get ${quoted(name)}` }, 'Open it'))
+      const failed = refused(failure, { what: `${name} is created, and was not started.`, act: mend, retry: start });
+      failed.lastElementChild.append(
+        element('div', element('a.btn.sm', { href: path, cmd: ['ws get', name] }, 'Open it'))
       );
-      return notice;
+      return failed;
     }
     if (now.status === 'cancelled')
-      return element('div.notice', { role: 'status' }, icon('close'),
-        element('div', element('p', 'Cancelled. ', `There is no workspace ${name}.`), element('div.row', back())));
+      return notice('', 'close', { role: 'status' }, element('p', 'Cancelled. ', `There is no workspace ${name}.`),
+        element('div.row', back()));
     if (now.status !== 'failed') return null;
-    const notice = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, {
+    const failed = refused(now.error ?? { code: 'failed', message: 'The set-up failed.' }, {
       what: `${name} was not created.`,
       act: mend,
     });
-    notice.lastElementChild.append(
+    failed.lastElementChild.append(
       element('div.row', on.again
-        && element('button.btn.sm', { 'data-key': 'again', on: { click: on.again } }, 'Try again'), back(),
-        element('span.muted.small', 'The log: ', element('code', `svc operation log ${quoted(now.id)}`)))
+        && element('button.btn.sm', { key: 'again', click: on.again }, 'Try again'), back(),
+        element('span.muted.small', 'The log: ', code(['operation log', now.id])))
     );
-    return notice;
+    return failed;
   }
   const back = () =>
-    element('button.btn.sm', { 'data-key': 'back', on: { click: on.back } },
-      on.again ? 'Back to the form' : 'New workspace');
+    element('button.btn.sm', { key: 'back', click: on.back }, on.again ? 'Back to the form' : 'New workspace');
 
   async function mend(action) {
     try {
@@ -132,7 +129,7 @@ export function setupOf(operation, { wantsStart, on }) {
     isCancelling = true;
     show();
     try {
-      take(await call('POST', `/api/operations/${encodeURIComponent(now.id)}/cancel`, { body: {} }));
+      take(await sendCancel(now.id));
     } catch (error) {
       isCancelling = false;
       show();

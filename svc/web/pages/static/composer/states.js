@@ -6,7 +6,7 @@ import { unread } from '../frame/notices.js';
 export function formSkeleton() {
   const box = () => element('span.skel.box');
   const skeletonNow = (area, label, ...parts) =>
-    element('section', { class: `panel ${area}`, 'aria-busy': 'true', 'aria-label': label },
+    element('section', { class: `panel ${area}`, 'aria-busy': true, 'aria-label': label },
       element('div.body.stack-4', parts.flat()));
   return element('div.composer',
     skeletonNow('a-form', 'Loading the form', skeleton('2'), box(), box(), box(), skeleton('3'), box(), skeleton('2'),

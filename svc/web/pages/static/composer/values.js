@@ -1,24 +1,16 @@
 // What the form says, without the form: texts become a request, the command that sends the same, and amounts.
-import { amount, quoted } from '../frame/format.js';
-import { WRONG_COMMAND, argumentsOf, lineForSh } from '../shared/own_command.js';
+import { amount } from '../frame/format.js';
+import { WORKSPACE_EDIT, WORKSPACE_SETUP, WORKSPACE_START } from '../generated/actions.js';
+import { WRONG_COMMAND, argumentsOf } from '../shared/own_command.js';
+import { lineForSh } from '../shared/shell_line.js';
+import { bytesOf, decimalOf, wholeOf } from '../shared/amounts.js';
 
-const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
-const FACTORS = { b: 1, k: KIB, m: MIB, g: GIGA, t: 2 ** 40 };
+const MIB = 2 ** 20, GIGA = 2 ** 30;
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const WRONG_SLUG = 'Use a-z, 0-9 and - (inside), at most 63.';
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const RESERVED = ['capacity', 'check', 'recommend', 'setup'];
 export const UNLIMITED = 'unlimited';
-
-const whole = text => /^\d{1,15}$/.test(text) ? Number(text) : NaN;
-const decimal = text => /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : NaN;
-
-// A number of GiB, or one with a unit, as the command line takes it: 32, 1.5, 512m, 32GiB.
-function bytesOf(text) {
-  const [, number, unit] = /^(\d+\.?\d*|\.\d+) ?(?:([kmgt])(?:i?b)?|b)?$/i.exec(text) ?? [];
-  const factor = unit ? FACTORS[unit.toLowerCase()] : /b$/i.test(text) ? 1 : GIGA;
-  return number === undefined ? NaN : Math.trunc(Number(number) * factor);
-}
 
 // Bytes as the field has them; it reads the very same number back.
 function textOfBytes(bytes) {
@@ -33,17 +25,17 @@ function sizeOf(bytes) {
   return bytes % MIB === 0 ? `${bytes / MIB}m` : String(bytes);
 }
 
-const PLAIN = { parse: whole, text: String, argument: String, isBounded: false };
+const PLAIN = { parse: wholeOf, text: String, argument: String, isBounded: false };
 const SIZE = { parse: bytesOf, text: textOfBytes, argument: sizeOf, isBounded: false,
   wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
 
 // The resources: key of the API, option of the command line, and the forms of a value.
 export const RESOURCES = {
-  cpu_limit: { ...PLAIN, option: '--cpus', parse: decimal, wrong: 'Use a number of cores, such as 4 or 0.5.' },
+  cpu_limit: { ...PLAIN, option: '--cpus', parse: decimalOf, wrong: 'Use a number of cores, such as 4 or 0.5.' },
   memory_bytes: { option: '--memory', ...SIZE },
   shm_bytes: { option: '--shm-size', ...SIZE },
-  pids_limit: { option: '--pids', ...PLAIN, wrong: 'Use a whole number.' },
-  gpu_count: { option: '--gpu-count', ...PLAIN, wrong: 'Use a whole number.', isBounded: true },
+  pids_limit: { option: '--pids', ...PLAIN, wrong: 'Use a wholeOf number.' },
+  gpu_count: { option: '--gpu-count', ...PLAIN, wrong: 'Use a wholeOf number.', isBounded: true },
 };
 
 export const textOf = (key, value) =>
@@ -73,7 +65,7 @@ export function requestOf(form, takenNames) {
   if (form.env.length) body.env = form.env;
   if (form.ports.length)
     body.ports = form.ports.map(({ name, container_port: number, kind, user, access }) => ({ name,
-      ...number && { container_port: whole(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } })
+      ...number && { container_port: wholeOf(number) }, access, ...kind !== 'http' && { kind }, ...user && { user } })
     );
   if (form.network) body.network = form.network === 'none' ? null : form.network;
   const command = argumentsOf(form.command);
@@ -102,44 +94,33 @@ function checkRows({ env, ports, network }, wrong) {
     if (!SLUG.test(name)) wrong.set(`ports.${at}.name`, WRONG_SLUG);
     else if (ports.findIndex(other => other.name === name) < at)
       wrong.set(`ports.${at}.name`, `${name} is listed twice.`);
-    if (number && !(whole(number) >= 1 && whole(number) <= 65535))
+    if (number && !(wholeOf(number) >= 1 && wholeOf(number) <= 65535))
       wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
   });
 }
 
 // ---- the command line ----
 
-// An option with its value; one that begins with - must not look like another option.
-const option = (name, value) => `${name}${value.startsWith('-') ? '=' : ' '}${quoted(value)}`;
-
 // The command that sends the same; what is no value yet stands in it as it was typed.
-export function commandOf(form, body, templateArgument, { start = true } = {}) {
-  const name = quoted(form.name || 'NAME'), unlimited = {}, later = {};
-  const text = ['svc ws setup', option('--template', templateArgument || 'TEMPLATE'),
-    option('--name', form.name || 'NAME')];
-  if (form.displayName) text.push(option('--display-name', form.displayName));
-  for (const [key, { option: flag, argument }] of Object.entries(RESOURCES)) {
-    const value = body.resources?.[key];
+export function setupCommand(form, body, templateArgument, { start = true } = {}) {
+  const unlimited = {}, later = {}, { resources = {} } = body;
+  const sizes = Object.entries(RESOURCES).map(([key, { option, argument }]) => {
+    const value = resources[key];
     if (value === UNLIMITED) unlimited[key] = UNLIMITED;
-    else if (value !== undefined) text.push(option(flag, argument(value)));
-    else if (form[key] !== '') text.push(option(flag, form[key]));
-  }
-  if (body.resources?.gpu_mode) text.push(`--gpu-mode ${body.resources.gpu_mode}`);
-  for (const variable of form.env) text.push(option('--env', `${variable.name}=${variable.value}`));
-  for (const port of form.ports) text.push(option('--port', portArgument(port)));
-  if (form.network) text.push(option('--network', form.network));
-  if (body.command && lineForSh(body.command) !== null) text.push(option('--command', lineForSh(body.command)));
-  else if (body.command) later.command = body.command;
-  else if (form.command.trim()) text.push(option('--command', form.command));
-  if (form.restartOnBoot) text.push('--restart-on-boot');
-  const lines = [text.join(' ')];
+    return [option, value === undefined ? form[key] : value !== UNLIMITED && argument(value)];
+  });
+  const command = body.command ? lineForSh(body.command) : form.command.trim() && form.command;
+  if (command === null) later.command = body.command;
   if (Object.keys(unlimited).length) later.resources = unlimited;
-  if (Object.keys(later).length)
-    lines.push(
-      `svc ws edit ${name} --file -${later.command ? ' --replace-container' : ''} <<< ${quoted(JSON.stringify(later))}`
-    );
-  if (start) lines.push(`svc ws start ${name}`);
-  return lines.join(' && ');
+  return [
+    [WORKSPACE_SETUP, templateArgument, form.name, ['--display-name', form.displayName], ...sizes, ['--gpu-mode',
+      resources.gpu_mode], ...form.env.map(({ name, value }) => ['--env', `${name}=${value}`]),
+      ...form.ports.map(port => ['--port', portArgument(port)]), ['--network', form.network], ['--command', command],
+      form.restartOnBoot && '--restart-on-boot'],
+    Object.keys(later).length > 0
+    && [WORKSPACE_EDIT, form.name, JSON.stringify(later), later.command && '--replace-container'],
+    start && [WORKSPACE_START, form.name],
+  ];
 }
 
 // NAME[=PORT][/KIND[@USER]][:ACCESS]

@@ -3,10 +3,10 @@ import { call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
-import { commands, folderLine, removal } from './lines.js';
+import { commandsFor, makeCommand, moveCommand, removeCommand } from './commands.js';
 import { apiOf, encodedPath, folderOf, joined, lastOf, readable, argument } from './paths.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field } from '../shared/form.js';
+import { field, plainInput } from '../shared/form.js';
 import { counted } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
@@ -14,8 +14,7 @@ import { spelledOut } from '../shared/unseen.js';
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
 // for. Resolves to whether it is done.
 async function askFor({ title, label, value, help, action, line, act, suggest = null, target = null }) {
-  const input = element('input.input.mono', { value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
-    list: suggest ? 'folders' : null });
+  const input = plainInput('mono', { value, list: suggest ? 'folders' : null });
   let force = false;
   const list = element('datalist', { id: 'folders' });
   if (suggest) input.addEventListener('input', () => suggest(input.value, list));
@@ -42,8 +41,7 @@ async function askFor({ title, label, value, help, action, line, act, suggest = 
         throw refused({ ...plainly(error),
           message: 'A folder of that name is there already, and nothing replaces a folder.' });
       throw element('div.stack-2', { tabindex: '-1' }, refused(error),
-        element('div.row',
-          element('button.btn.sm.danger', { 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
+        element('div.row', element('button.btn.sm.danger', { key: 'replace', click: replaceIt }, 'Replace it')));
     }
   };
   return await formDialog({ title, fields: [field('name', label, input, { help }), ...(suggest ? [list] : [])], action,
@@ -65,7 +63,7 @@ export function askForFolder(root, folder) {
     value: '',
     help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`,
     action: 'Make the folder',
-    line: name => folderLine(root, folder, name),
+    line: name => makeCommand(root, folder, name),
     act: name =>
       call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
   });
@@ -83,7 +81,7 @@ export function askForName(root, entry) {
     help: 'Programs that have it open go on with it.',
     action: 'Rename it',
     target: name => ({ root, path: to(name) }),
-    line: name => `svc fs mv ${argument(root, entry.path)} ${argument(root, name ? to(name) : joined(above, 'NAME'))}`,
+    line: name => moveCommand(root, entry, argument(root, name ? to(name) : joined(above, 'NAME'))),
     act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
 }
@@ -101,10 +99,8 @@ export function askForPlace(root, folder, entries) {
     target: place => ({ root, path: to(place, left[0]) }),
     suggest: (text, list) => suggestFolders(root, text, list),
     line: place =>
-      commands(entries, entry =>
-        `svc fs mv ${argument(root, entry.path)} ${
-          argument(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')
-        }`),
+      commandsFor(entries, entry =>
+        moveCommand(root, entry, argument(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/'))),
     act: async (place, forced) => {
       while (left.length) {
         await move(root, left[0].path, to(place, left[0]), forced());
@@ -165,5 +161,5 @@ export async function askToRemove(root, entries) {
     text.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
   text.push('This cannot be undone.');
   return ask({ title: `Remove ${name}?`, paragraphs: text, action: one ? `Remove ${name}` : 'Remove them',
-    line: commands(entries, entry => removal(root, entry)), danger: true });
+    line: commandsFor(entries, entry => removeCommand(root, entry)), danger: true });
 }

@@ -50,10 +50,10 @@ function arrangeEntries() {
 }
 
 function panelOf() {
-  const all = element('input', { type: 'checkbox', 'data-key': 'all', 'aria-label': 'Choose all',
+  const all = element('input', { type: 'checkbox', key: 'all', 'aria-label': 'Choose all',
     on: { change: event => chooseAll(event.target.checked) } });
   const search = element('input.input', { type: 'search', placeholder: 'Find in this folder',
-    'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => {
+    'aria-label': 'Find in this folder', 'data-search': true, key: 'search', on: { input: event => {
       list.text = event.target.value;
       list.visible = STEP;
       arrangeEntries();
@@ -74,7 +74,7 @@ function headRow() {
   const cell = (title, kind = null) =>
     element('th', { scope: 'col', class: kind,
       'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
-      element('button', { 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
+      element('button', { key: `sort-${title}`, click: () => sortBy(title) }, title));
   const plain = (title, kind = null) => element('th', { scope: 'col', class: kind }, element('span.vh', title));
   return element('tr', plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
     element('th', { scope: 'col' }, 'Mode'), plain('Actions'));
@@ -95,7 +95,7 @@ function chooseAll(isChosen) {
 
 function choose(entry, isChosen) {
   list.chosen[isChosen ? 'add' : 'delete'](entry.path);
-  setAttribute(find(`[data-id="${CSS.escape(entry.path)}"]`), 'aria-selected', isChosen ? 'true' : null);
+  setAttribute(find(`[data-id="${CSS.escape(entry.path)}"]`), 'aria-selected', isChosen);
   showHead();
 }
 
@@ -142,7 +142,7 @@ function showMore() {
     place.replaceChildren();
     return;
   }
-  const button = element('button.btn.sm', { 'data-key': 'more', on: { click: more } }, `Show more: ${rest} are below`);
+  const button = element('button.btn.sm', { key: 'more', click: more }, `Show more: ${rest} are below`);
   replace(place, button);
   watcher.observe(button);
 }
@@ -156,7 +156,7 @@ function more() {
 export function folderSkeleton() {
   const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
   const row = () => element('tr.plain', cells.map(widths => element('td', skeleton(...widths))));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
+  return element('section.panel', { 'aria-busy': true, 'aria-label': 'Loading the folder' },
     element('header', skeleton('2')),
     element('table.table.dense.mid.fold.list', element('tbody', row(), row(), row(), row(), row(), row())));
 }

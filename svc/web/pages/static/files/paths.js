@@ -1,5 +1,5 @@
 // Paths of files: percent-encoded bytes for the API, words of a command, and text that shows what is in it.
-import { quoted } from '../frame/format.js';
+import { quoted } from '../frame/commands.js';
 import { UNSEEN, spelledOut } from '../shared/unseen.js';
 
 // Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
@@ -32,11 +32,12 @@ const escaped = (path, isPlain) =>
 export const readable = path =>
   path.split('/').map(part => spelledOut(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
 
-// A word of a command, of printable characters only: `before` as it is, then a path of the API.
+// An argument of a command, of printable characters only: `before` as it is, then a path of the API.
 function shellArgument(before, path, after = '') {
-  const text = textOf(path);
-  if (text !== null && text.search(UNSEEN) < 0) return quoted(`${before}${text}${after}`);
-  return `$'${before}${escaped(path, byte => byte >= 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c)}${after}'`;
+  const text = textOf(path), isSeen = text !== null && text.search(UNSEEN) < 0;
+  return { quoted: isSeen
+    ? quoted(`${before}${text}${after}`)
+    : `$'${before}${escaped(path, byte => byte >= 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c)}${after}'` };
 }
 
 export const argument = (root, path, after = '') => shellArgument(path ? `${root}/` : root, path, after);

@@ -3,7 +3,8 @@ import { call } from '../frame/api.js';
 import { element, icon, setAttribute } from '../frame/dom.js';
 import { ticketed } from './downloads.js';
 import { refused } from '../frame/notices.js';
-import { apiOf, readable, argument } from './paths.js';
+import { loadCommand, openCommand, removeCommand, renameCommand } from './commands.js';
+import { apiOf, readable } from './paths.js';
 import { byteSize, time } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
@@ -12,21 +13,19 @@ const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
 
 // The panel of a file; `act` does what its buttons say.
 export function preview(root, entry, { act, barred }) {
-  const body = element('div.preview', { 'aria-busy': 'true' });
+  const body = element('div.preview', { 'aria-busy': true });
   const writes = (kind, label, cmd, more = {}) =>
-    element('button', { class: `btn sm ${more.class ?? ''}`, 'data-act': kind, 'data-key': kind, 'data-cmd': cmd,
-      'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () => act(kind, [entry]) } },
-      label);
-  const place = argument(root, entry.path);
+    element('button', { class: `btn sm ${more.class ?? ''}`, 'data-act': kind, key: kind, cmd,
+      'aria-disabled': Boolean(barred()), title: barred() || null, click: () => act(kind, [entry]) }, label);
   const panel = element('section.panel', { 'aria-label': spelledOut(entry.name) },
     element('header', element('h2.mono.ref', { dir: 'auto' }, spelledOut(entry.name)),
       element('span.muted.small.num', `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ',
         entry.modified_at && time(entry.modified_at, 'day')),
       element('div.actions',
-        element('button.btn.sm', { 'data-act': 'download', 'data-key': 'download',
-          'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'),
-          'Download'), writes('rename', 'Rename', `svc fs mv ${place} ${argument(root, entry.path, '-NEW')}`),
-        writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))), body);
+        element('button.btn.sm', { 'data-act': 'download', key: 'download', cmd: loadCommand(root, entry),
+          click: () => act('download', [entry]) }, icon('download'), 'Download'),
+        writes('rename', 'Rename', renameCommand(root, entry)),
+        writes('remove', 'Remove', removeCommand(root, entry), { class: 'danger' }))), body);
   fill(root, entry, body).catch(error => {
     if (error.status !== 401)
       body.replaceChildren(
@@ -85,13 +84,13 @@ async function showText(root, entry, body) {
     foot.hidden = !hasMore;
     if (!hasMore) return;
     const rest = offset < TEXT_MAX
-      ? element('button.btn.sm', { 'data-cmd': `svc fs read ${argument(root, entry.path)} --offset ${offset}`,
-        on: { click: event => busily(event.currentTarget) } }, 'Show more')
+      ? element('button.btn.sm', { cmd: openCommand(root, entry, '--offset', offset),
+        click: event => busily(event.currentTarget) }, 'Show more')
       : element('span.muted.small', 'Download it for the rest.');
     foot.replaceChildren(element('span.muted.small.num', `${byteSize(offset)} of ${byteSize(size)}`), rest);
   };
   const busily = async button => {
-    setAttribute(button, 'aria-busy', 'true');
+    setAttribute(button, 'aria-busy', true);
     await more().catch(error =>
       foot.replaceChildren(
         element('span.muted.small', isBinary(error) ? 'From here on it is no text.' : spelledOut(error.message))

@@ -1,16 +1,27 @@
 // The files screen: file roots, folders, a file's content, and uploads that go on while the person walks about.
 import { call } from '../frame/api.js';
-import { closestTo, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { closestTo, code, element, find, findAll, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { folderSkeleton, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
-import { commands, folderLine, removal } from './lines.js';
+import {
+  commandsFor,
+  loadCommand,
+  makeCommand,
+  moveCommand,
+  openCommand,
+  removeCommand,
+  uploadCommand,
+} from './commands.js';
 import { announce, answer, answerRefusal, refused, unread } from '../frame/notices.js';
 import { openPage, refresh, refreshSoon, showNow, startPage } from '../screen/page.js';
 import { apiOf, folderOf, pageOf, placeOf, readable, argument } from './paths.js';
 import { byteSize, counted } from '../frame/format.js';
+import { FS_ROOTS } from '../generated/actions.js';
 import { spelledOut } from '../shared/unseen.js';
 
+const LOCK_ICON = 'M3.5 7h9v7h-9zM5.5 7V4.5a2.5 2.5 0 0 1 5 0V7';
+const REMOVE_ICON = 'M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.7 9h6.6l.7-9';
 const LISTED = 10_000, WORK = 'work'; // the root that everybody has
 const at = { root: '', path: '' }, known = { roots: null, limits: null, found: null };
 let desk = null;
@@ -37,7 +48,7 @@ function took(found) {
 async function readRest(event) {
   const { found } = known, button = event.currentTarget;
   if (button.getAttribute('aria-busy') === 'true') return; // pressed twice, a part would be there twice
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   const rest = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${found.next_offset}`)).catch(
     error => {
       answer(refused(error, {}));
@@ -111,7 +122,7 @@ function footOf({ items, total, next_offset: next }) {
   const most = known.limits ? byteSize(known.limits.upload_max_bytes) : '';
   if (next)
     return [`${items.length} of ${total} are read. `,
-      element('button.btn.sm', { 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
+      element('button.btn.sm', { key: 'rest', click: readRest }, 'Read the next ones')];
   return [
     `Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here `
     + `until a file is whole.`,
@@ -120,9 +131,8 @@ function footOf({ items, total, next_offset: next }) {
 
 function showEmpty() {
   screen.replaceChildren(
-    element('section.empty.dash', element('h2', 'Nothing in here yet'),
-      element('p', barred() || 'Drop files anywhere on this page, or choose some.'),
-      element('div.cmd', element('code', `svc fs upload LOCAL-FILE ${argument(at.root, at.path, '/')}`)))
+    empty('Nothing in here yet', element('p', barred() || 'Drop files anywhere on this page, or choose some.'),
+      element('div.cmd', code(uploadCommandTo(at.root, at.path))))
   );
 }
 
@@ -135,7 +145,7 @@ function failed({ status, code }) {
 function gone(error) {
   if (error.status !== 404 && error.status !== 403) return null;
   const up = element('a.btn.sm', { href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true,
-    'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots');
+    key: 'up' }, at.path ? 'The folder above' : 'Your file roots');
   return [unread(error, failed(error), openPage), element('div.row', up)];
 }
 
@@ -153,8 +163,8 @@ function showPlace() {
   const crumb = (text, path, isLast) =>
     isLast
       ? element('span.strong.ref', { 'aria-current': 'page', dir: 'auto' }, text)
-      : element('a.ref', { href: pageOf(at.root, path), 'data-go': true,
-        'data-cmd': `svc fs ls ${argument(at.root, path)}`, 'data-key': `crumb-${path}`, dir: 'auto' }, text);
+      : element('a.ref', { href: pageOf(at.root, path), 'data-go': true, cmd: openCommand(at.root, { path }),
+        key: `crumb-${path}`, dir: 'auto' }, text);
   const crumbs = parts.length === 0
     ? []
     : [crumb(at.root || WORK, '', false),
@@ -166,7 +176,7 @@ function showPlace() {
   replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
   showButtons(folder);
   const isFile = known.found && known.found.entry.type !== 'directory';
-  setLine(!at.root ? 'svc fs roots' : `svc fs ${isFile ? 'read' : 'ls'} ${argument(at.root, at.path)}`);
+  setLine(!at.root ? [FS_ROOTS] : openCommand(at.root, { path: at.path, type: isFile ? 'file' : 'directory' }));
 }
 
 // What is asked for in a place is done there, wherever the person has walked to meanwhile.
@@ -176,9 +186,9 @@ const isHere = place => place.root === at.root && place.folder === folderHere();
 const folderHere = () => known.found && known.found.entry.type !== 'directory' ? folderOf(at.path) : at.path;
 
 function rootLink({ id, read_only: isReadOnly }) {
-  return element('a', { href: pageOf(id, ''), 'data-go': true, 'data-key': `root-${id}`, 'data-cmd': `svc fs ls ${id}`,
-    'aria-current': id === (at.root || WORK) ? 'true' : null }, element('span.mono', id),
-    isReadOnly && element('span.muted', icon('lock'), element('span.vh', 'read-only')));
+  return element('a', { href: pageOf(id, ''), 'data-go': true, key: `root-${id}`, cmd: openCommand(id, { path: '' }),
+    'aria-current': id === (at.root || WORK) }, element('span.mono', id),
+    isReadOnly && element('span.muted', icon(LOCK_ICON), element('span.vh', 'read-only')));
 }
 
 function mountedAt({ mounted_at: mounted, path }, folder) {
@@ -191,30 +201,29 @@ function showButtons(folder) {
   const reason = barred();
   find('#barred').textContent = reason;
   for (const button of findAll('[data-writes]')) {
-    setAttribute(button, 'aria-disabled', reason ? 'true' : null);
+    setAttribute(button, 'aria-disabled', Boolean(reason));
     setAttribute(button, 'aria-describedby', reason ? 'barred' : null);
   }
   const root = at.root || WORK;
-  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${argument(root, folder)}`,
-    upload: `svc fs upload LOCAL-FILE ${argument(root, folder, '/')}` };
-  for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
-  setAttribute(find('[data-do=all]'), 'aria-disabled', isOffline() ? 'true' : null);
+  const commands = { folder: makeCommand(root, folder), all: loadCommand(root, { path: folder }),
+    upload: uploadCommandTo(root, folder) };
+  for (const [name, cmd] of Object.entries(commands)) setAttribute(find(`[data-do=${name}]`), 'data-cmd', cmd);
+  setAttribute(find('[data-do=all]'), 'aria-disabled', isOffline());
 }
+
+const uploadCommandTo = (root, folder) => uploadCommand('LOCAL-FILE', argument(root, folder, '/'));
 
 // What can be done with those that are chosen.
 function buttonsFor(entries, place = placeNow()) {
-  const button = (kind, label, cmd, more = {}, name = null) =>
-    element('button', { class: 'btn sm', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more,
-      on: { click: () => act(kind, entries, place) } }, name && icon(name), label);
-  const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
-  const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';
+  const button = (kind, label, commandOf, more = {}, name = null) =>
+    element('button', { class: 'btn sm', 'data-act': kind, key: kind, cmd: commandsFor(entries, entry =>
+      commandOf(place.root, entry)), ...more, click: () =>
+        act(kind, entries, place) }, name && icon(name), label);
+  const writes = barred() ? { 'aria-disabled': true, 'aria-describedby': 'barred' } : {};
   return [
-    button('download', 'Download',
-      commands(entries, entry => `svc fs ${verb(entry)} ${argument(place.root, entry.path)}`), {}, 'download'),
-    button('move', 'Move',
-      commands(entries, entry => `svc fs mv ${argument(place.root, entry.path)} ${place.root}/FOLDER/`), writes),
-    button('remove', 'Remove', commands(entries, entry => removal(place.root, entry)), { ...writes,
-      class: 'btn sm danger' }, 'remove'),
+    button('download', 'Download', loadCommand, {}, 'download'),
+    button('move', 'Move', moveCommand, writes),
+    button('remove', 'Remove', removeCommand, { ...writes, class: 'btn sm danger' }, REMOVE_ICON),
   ];
 }
 
@@ -282,7 +291,7 @@ async function fetchAll(actions, entries, { root }) {
           : 'The download begins'
       );
     } catch (error) {
-      if (error.status !== 401) answerRefusal(error, `${spelledOut(entry.name)} was not downloaded.`);
+      answerRefusal(error, `${spelledOut(entry.name)} was not downloaded.`);
       return;
     }
   }
@@ -298,9 +307,8 @@ async function removeAll(entries, place) {
     }
     announce('Removed');
   } catch (error) {
-    if (error.status !== 401)
-      answerRefusal(error,
-        `${spelledOut(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
+    answerRefusal(error,
+      `${spelledOut(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
   }
   unchooseIn(place);
   if (number && isFileOpen(entries, place)) go(pageOf(at.root, folderOf(at.path)));

@@ -1,7 +1,8 @@
 // The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
 import { ask } from '../frame/asking.js';
-import { bar, element, find, findAll, icon, keyOfFocus, setAttribute } from '../frame/dom.js';
+import { bar, element, find, findAll, icon, keyOfFocus, notice, setAttribute } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
+import { openCommand, uploadCommand } from './commands.js';
 import { folderOf, localArgument, pageOf, placeOf, readable, argument } from './paths.js';
 import {
   addUploads,
@@ -19,7 +20,7 @@ import {
   uploads,
 } from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
-import { byteSize, duration } from '../frame/format.js';
+import { byteSize, duration, commaList } from '../frame/format.js';
 import { spelledOut } from '../shared/unseen.js';
 
 const ROWS_MAX = 40, DRAW_MS = 250;
@@ -79,7 +80,7 @@ function keepFocus(body, next) {
 
 const many = state => uploads.items.filter(item => item.state === state).length;
 const plain = (label, act, key, more = {}) =>
-  element('button', { class: 'btn sm quiet', 'data-key': key, ...more, on: { click: act } }, label);
+  element('button', { class: 'btn sm quiet', key, ...more, click: act }, label);
 
 function drawHead() {
   const done = many('done'), ended = uploads.items.filter(item => !isUnderWay(item)).length;
@@ -114,15 +115,12 @@ function drawFull() {
     return;
   }
   place.replaceChildren(
-    element('div.notice.warn', { role: 'alert' }, icon('warning'),
-      element('div',
-        element('p', element('b', 'There is no room left. '),
-          `${
-            spelledOut(uploads.full.message)
-          }. Uploads wait; remove what is not needed here, or old images, and go on.`),
-        element('div.row', element('button.btn.sm', { on: { click: goOn } }, 'Go on'),
-          element('a.btn.sm', { href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
-        element('span.code', uploads.full.code)))
+    notice('warn', 'warning', { role: 'alert' },
+      element('p', element('b', 'There is no room left. '),
+        `${spelledOut(uploads.full.message)}. Uploads wait; remove what is not needed here, or old images, and go on.`),
+      element('div.row', element('button.btn.sm', { click: goOn }, 'Go on'),
+        element('a.btn.sm', { href: '/images', cmd: ['image overview'] }, 'Images')),
+      element('span.code', uploads.full.code))
   );
 }
 
@@ -141,7 +139,7 @@ function rowOfUpload(item) {
       element('div.stack', element('span.mono.small.ref', { title: readable(item.path) }, spelledOut(item.name)),
         !isHere
           && element('a.muted.tiny', { href: pageOf(item.root, folderOf(item.path)), 'data-go': true,
-            'data-cmd': `svc fs ls ${argument(item.root, folderOf(item.path))}` },
+            cmd: openCommand(item.root, { path: folderOf(item.path) }) },
             `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', stateOf(item)), element('td.c-act', element('div.row', buttonsOf(item))));
   rows.set(item.id, { row, joined });
@@ -158,7 +156,7 @@ function stateOf(item) {
   if (item.state === 'asking') return small('is-warn', icon('warning'), ' a file of that name is there already');
   if (item.state === 'failed')
     return small('is-danger', icon('warning'), ` ${spelledOut(item.error.message)} `,
-      element('span.muted.mono.tiny', [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
+      element('span.muted.mono.tiny', commaList(item.error.code, item.error.request_id)));
   return small('muted num');
 }
 
@@ -187,24 +185,24 @@ function describe(item) {
   }
   const rate = rateOf(item);
   if (item.sent >= item.size) return `${byteSize(item.size)} sent, being written to the disk`;
-  return [`${byteSize(item.sent)} of ${byteSize(item.size)}`, rate > 0 && `${byteSize(rate)}/s`,
-    rate > 0 && `${duration((item.size - item.sent) / rate)} left`].filter(Boolean).join(', ');
+  return commaList(`${byteSize(item.sent)} of ${byteSize(item.size)}`, rate > 0 && `${byteSize(rate)}/s`,
+    rate > 0 && `${duration((item.size - item.sent) / rate)} left`);
 }
 
 function buttonsOf(item) {
   const to = argument(item.root, item.path), from = localArgument(item.name);
   const button = (label, act, more = {}, kind = '') =>
     element('button', { class: `btn sm ${kind}`, 'aria-label': `${label} ${spelledOut(item.name)}`,
-      'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
+      key: `${item.id}-${label}`, ...more, click: act }, label);
   if (item.state === 'done') return [];
   if (item.state === 'asking') {
     return [
-      button('Replace', () => tryAgain(item, { force: true }), { 'data-cmd': `svc fs upload ${from} ${to} --force` }),
+      button('Replace', () => tryAgain(item, { force: true }), { cmd: uploadCommand(from, to, '--force') }),
       button('Skip', () => cancelUpload(item), {}, 'quiet'),
     ];
   }
   if (item.state === 'failed') {
-    return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }),
+    return [!item.isGone && button('Try again', () => tryAgain(item), { cmd: uploadCommand(from, to) }),
       button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
   }
   return [item.state === 'broken' && item.why !== 'signed out' && !isOffline() && button('Now', goOnNow),

@@ -77,20 +77,12 @@ export function byteSize(bytes) {
   return `${unit === 0 || value >= 100 ? Math.round(value) : amount(Math.round(value * 10) / 10)} ${UNITS[unit]}`;
 }
 
+// "2 GPUs, 4 CPUs": those parts that there are.
+export const commaList = (...parts) => parts.filter(Boolean).join(', ');
+
 export function counted(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
 }
 
 // The order of names, for sort: base-2 before base-10.
 export const byName = new Intl.Collator('en', { numeric: true }).compare;
-
-// A word of a command: quoted where a shell would take it apart; what is not seen by its bytes, as svc itself writes
-// it.
-export function quoted(argument) {
-  if (/^[\w@%+=:,./-]+$/.test(argument)) return argument;
-  if (!/[^\P{C}\n\t]|[\u2028\u2029]/u.test(argument)) return `'${argument.replaceAll("'", "'\\''")}'`;
-  return `$'${
-    argument.replace(/[\p{C}\u2028\u2029'\\]/gu, char =>
-      Array.from(new TextEncoder().encode(char), byte => `\\x${byte.toString(16).padStart(2, '0')}`).join(''))
-  }'`;
-}

@@ -1,6 +1,6 @@
 // The frame of every screen: account, banner, menus, keys, end of the session.
 import { call, onSignedOut, onUnreachable, session } from './api.js';
-import { closestTo, element, find, findAll, rowsIn, setAttribute } from './dom.js';
+import { closestTo, element, find, findAll, rowsIn, setAttribute, stateMark } from './dom.js';
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
@@ -133,7 +133,7 @@ function badge(place, number, textFor) {
 }
 
 async function signOut(event) {
-  setAttribute(event.currentTarget, 'aria-busy', 'true');
+  setAttribute(event.currentTarget, 'aria-busy', true);
   try {
     await call('POST', '/api/auth/logout', { body: {} });
   } catch { /* ended already, or away: this browser forgets its half of the session */ }
@@ -217,12 +217,12 @@ function showBanner(state) {
     place.prepend(banner);
   }
   banner.className = restarts ? 'banner' : 'banner warn';
-  const next = element('span.push.num', { 'aria-hidden': 'true' });
+  const next = element('span.push.num', { 'aria-hidden': true });
   const text = restarts
     ? 'Workspaces run on; buttons work again in a moment.'
     : 'Workspaces run on without it; buttons work again when it answers.';
   banner.replaceChildren(
-    element('span', { class: `state ${restarts ? 'busy' : 'warn'}` },
+    stateMark(restarts ? 'busy' : 'warn',
       restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
     element('span', 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${text}`),
     next
@@ -266,3 +266,9 @@ function startMenus() {
 // ---- the skeleton of a screen, until the first answer ----
 
 export const skeleton = (...widths) => widths.map(width => element('span', { class: `skel w${width}` }));
+
+// A panel with so many rows, each with these widths.
+export const panelSkeleton = (label, rows, widths = ['4']) =>
+  element('section.panel', { 'aria-busy': true, 'aria-label': `Loading ${label}` }, element('header', skeleton('3')),
+    element('div.body.stack-4', Array.from({ length: rows }, () =>
+      element(widths.length > 1 ? 'div.row' : 'div', skeleton(...widths)))));

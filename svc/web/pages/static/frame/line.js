@@ -1,4 +1,5 @@
 // The command line at the foot: the command of the screen, or of the button under the pointer or focus.
+import { commandText } from './commands.js';
 import { closestTo, element, find } from './dom.js';
 
 let line = null, own = '';
@@ -16,8 +17,8 @@ export function startLine() {
 }
 
 // Set the screen's command; it follows filters and forms.
-export function setLine(text) {
-  own = text;
+export function setLine(command) {
+  own = commandText(command);
   if (line) line.parentElement.dataset.own = own;
   if (line && !line.parentElement.hasAttribute('data-preview')) line.textContent = own;
 }

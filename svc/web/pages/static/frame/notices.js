@@ -1,6 +1,7 @@
 // Notices of refused requests: message, button for the hint's action, the hint as a command, code.
-import { command, element, find, icon } from './dom.js';
+import { command, element, find, notice } from './dom.js';
 import { onState } from './events.js';
+import { commaList } from './format.js';
 
 // `what` names the failed action; `act` performs the error's action; `retry` repeats the request.
 export function refused(error, { what = '', act = null, retry = null, dismiss = null, answers = true } = {}) {
@@ -9,19 +10,18 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
   const hasAction = action && act;
   const buttons = [
     hasAction
-    && element('button.btn.sm.primary', { 'data-cmd': hint || null, 'data-key': 'act',
-      on: { click: () => ifMeant(action, act) } }, action.label),
+    && element('button.btn.sm.primary', { cmd: hint || null, key: 'act', click: () => ifMeant(action, act) },
+      action.label),
     retry
-    && element('button.btn.sm', { 'data-key': 'retry', on: { click: retry } }, 'Try again'),
+    && element('button.btn.sm', { key: 'retry', click: retry }, 'Try again'),
     retry && element('span.muted.small.num', { 'data-countdown': true }),
     dismiss
-    && element('button.btn.sm.quiet', { 'data-key': 'dismiss', on: { click: dismiss } }, 'Dismiss'),
+    && element('button.btn.sm.quiet', { key: 'dismiss', click: dismiss }, 'Dismiss'),
   ].filter(Boolean);
-  return element('div', { class: `notice ${kind}`, role: answers ? 'alert' : null, tabindex: '-1',
-    'data-code': error.code }, icon('warning'),
-    element('div', element('p', what && element('b', what), what && ' ', sentence(error.message, what)),
-      buttons.length > 0 && element('div.row', buttons), ...hintOf(hint),
-      element('span.code', [error.code, error.request_id].filter(Boolean).join(', '))));
+  return notice(kind, 'warning', { role: answers ? 'alert' : null, tabindex: '-1', 'data-code': error.code },
+    element('p', what && element('b', what), what && ' ', sentence(error.message, what)),
+    buttons.length > 0 && element('div.row', buttons), ...hintOf(hint),
+    element('span.code', commaList(error.code, error.request_id)));
 }
 
 let askingPart = null; // loads what asks
@@ -55,28 +55,33 @@ export function unread(error, what, retry) {
     clearInterval(timer);
     retry();
   };
-  const notice = refused(error, { what, retry: error.retryable ? again : null, answers: false });
-  const counter = find('[data-countdown]', notice), seconds = error.retryAfter ?? 4, end = Date.now() + seconds * 1000;
+  const failed = refused(error, { what, retry: error.retryable ? again : null, answers: false });
+  const counter = find('[data-countdown]', failed), seconds = error.retryAfter ?? 4, end = Date.now() + seconds * 1000;
   const timer = counter && setInterval(() => {
     const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
     counter.textContent = `by itself in ${left} s`;
-    if (!notice.isConnected) clearInterval(timer);
+    if (!failed.isConnected) clearInterval(timer);
     else if (left === 0) again();
   }, 500);
   if (counter) counter.textContent = `by itself in ${Math.ceil(seconds)} s`;
-  return notice;
+  return failed;
 }
 
 // Show the notice of the last action in [data-answer]; null removes it.
-export function answer(notice) {
+export function answer(content) {
   const box = find('[data-answer]');
   if (!box) return;
-  box.replaceChildren(...(notice ? [notice] : []));
-  box.hidden = notice === null;
-  if (notice) {
-    notice.focus();
-    notice.scrollIntoView({ block: 'nearest' });
+  showOnly(box, content);
+  if (content) {
+    content.focus();
+    content.scrollIntoView({ block: 'nearest' });
   }
+}
+
+// Show this alone in a place; null hides the place.
+export function showOnly(place, content) {
+  place.replaceChildren(...(content ? [content] : []));
+  place.hidden = content === null;
 }
 
 // Remove the notice `unreachable` once the service answers.
@@ -84,9 +89,9 @@ onState(({ name }) => {
   if (name === 'live' && find('[data-answer] > [data-code=unreachable]')) answer(null);
 });
 
-// Show a refusal with a Dismiss button; `act` performs its action.
+// Show a refusal with a Dismiss button; `act` performs its action. The end of the session is the frame's to say.
 export const answerRefusal = (error, what, act = null) =>
-  answer(refused(error, { what, act, dismiss: () => answer(null) }));
+  error.status !== 401 && answer(refused(error, { what, act, dismiss: () => answer(null) }));
 
 export function announce(text) {
   find('[data-said]').textContent = text;

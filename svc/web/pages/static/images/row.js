@@ -1,7 +1,9 @@
 // One row of the images screen: an image of the store, one that is not there, or what is under way.
-import { bar, element } from '../frame/dom.js';
-import { duration, gibibytes, quoted, formatSize } from '../frame/format.js';
-import { rowButton, state } from '../shared/row_buttons.js';
+import { bar, element, stateMark } from '../frame/dom.js';
+import { duration, gibibytes, formatSize } from '../frame/format.js';
+import { IMAGE_BUILD, IMAGE_DELETE, IMAGE_PULL, IMAGE_REMOVE } from '../generated/actions.js';
+import { cancelCommand } from '../shared/cancelling.js';
+import { rowButton } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
@@ -11,13 +13,14 @@ export const gib = formatSize;
 export const nameOfImage = ({ names, image_id: id }) => names[0] ?? id.slice(0, SHORT_ID);
 const isBuilt = ref => ref.startsWith('localhost/svc/');
 export const verbOf = ref => isBuilt(ref) ? 'build' : 'pull';
+export const actionFor = ref => isBuilt(ref) ? IMAGE_BUILD : IMAGE_PULL;
 
 // The command that removes it: a template's by its template, any other by its name.
 export const removalOf = ({ stored, templateNames }) =>
   stored.templates.length
-    ? { line: `svc image delete ${quoted(templateNames[0])} --yes`,
+    ? { line: [IMAGE_DELETE, templateNames[0], '--yes'],
       path: `/api/templates/${encodeURIComponent(stored.templates[0].id)}/image` }
-    : { line: `svc image remove ${quoted(nameOfImage(stored))} --yes`,
+    : { line: [IMAGE_REMOVE, nameOfImage(stored), '--yes'],
       path: `/api/images/${encodeURIComponent(stored.image_id)}` };
 
 // `entry`: {id, words: what its templates are called, ref, stored or null, image or null}.
@@ -42,11 +45,11 @@ export function imageRow(entry, context) {
 }
 
 function stateOfImage({ stored, image, isBarred }) {
-  if (image?.operation) return [state('busy', PHASES[image.operation.phase] ?? 'Waiting')];
-  if (stored) return [stored.unused ? state('stopped', 'Unused') : state('ok', 'Ready')];
+  if (image?.operation) return [stateMark('busy', PHASES[image.operation.phase] ?? 'Waiting')];
+  if (stored) return [stored.unused ? stateMark('stopped', 'Unused') : stateMark('ok', 'Ready')];
   if (image.status === 'failed')
-    return [state('failed', 'Failed'), element('div.small.is-danger.ref', image.error ?? '')];
-  return isBarred ? [state('failed', 'Its registry is not allowed')] : [state('stopped', 'Not in your store')];
+    return [stateMark('failed', 'Failed'), element('div.small.is-danger.ref', image.error ?? '')];
+  return isBarred ? [stateMark('failed', 'Its registry is not allowed')] : [stateMark('stopped', 'Not in your store')];
 }
 
 function actions(entry, { isOffline, busy, press }) {
@@ -54,15 +57,15 @@ function actions(entry, { isOffline, busy, press }) {
   if (image?.operation || entry.isBarred) return [];
   const isOff = isOffline || busy === entry.id;
   if (!stored) {
-    const verb = verbOf(ref), label = verb === 'build' ? 'Build' : 'Pull';
+    const row = actionFor(ref);
     return [
-      rowButton('get', label, name, `svc image ${verb} ${quoted(templateNames[0])} --wait`, { isOffline: isOff,
-        kind: '', press: () => press('get', entry) }),
+      rowButton('get', row.label, name, [row, templateNames[0]], { isOffline: isOff, kind: '', press: () =>
+        press('get', entry) }),
     ];
   }
   if (stored.used_by.length || stored.containers) return [];
   return [
-    rowButton('remove', 'Remove', name, removalOf(entry).line, { isOffline: isOff,
+    rowButton('remove', IMAGE_REMOVE.label, name, removalOf(entry).line, { isOffline: isOff,
       press: () => press('remove', entry) }),
   ];
 }
@@ -79,19 +82,18 @@ export function operationRow(operation, { isOffline, busy, press }) {
         kind !== 'setup' && element('span.muted.small.mono.ref', subject.name))),
     cell('State', '', element('div.stack', ...progressOf(operation))), cell(null, 'muted small', ...(kind === 'setup'
       ? ['for ',
-        element('a.mono.ref', { href: `/new?setup=${encodeURIComponent(id)}`,
-          'data-cmd': `svc operation watch ${quoted(id)}`, 'data-key': 'for' }, subject.name)]
+        element('a.mono.ref', { href: `/new?setup=${encodeURIComponent(id)}`, cmd: ['operation watch', id],
+          key: 'for' }, subject.name)]
       : [])), cell(null, 'c-act', element('div.row', kind === 'build' && template
         && element('a.btn.sm.quiet', { href: `/templates/${encodeURIComponent(template.id)}`,
-          'aria-label': `Log of the build of ${name}`, 'data-cmd': `svc operation log ${quoted(id)}`,
-          'data-key': 'log' }, 'Log'),
-        rowButton('cancel', 'Cancel', name, `svc operation cancel ${quoted(id)}`, { isOffline: isOff, kind: '',
+          'aria-label': `Log of the build of ${name}`, cmd: ['operation log', id], key: 'log' }, 'Log'),
+        rowButton('cancel', 'Cancel', name, cancelCommand(id), { isOffline: isOff, kind: '',
           press: () => press('cancel', operation) }))));
 }
 
 function progressOf({ status, phase, progress }) {
   const { current = 0, total, unit, rate, seconds_left: left, text } = progress ?? {};
-  const texts = state('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
+  const texts = stateMark('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
   if (!total) return [texts, text && element('span.muted.small.ref', text)];
   const more = unit === 'bytes'
     ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${

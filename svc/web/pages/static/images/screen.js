@@ -1,21 +1,20 @@
 // The images screen: disk use, running operations, and each image of the user's store with its size and its users.
 import { all, call } from '../frame/api.js';
-import { command, drawn, element, find, replace } from '../frame/dom.js';
+import { command, drawn, element, find, panel, replace, empty } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../shared/cancelling.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { byName, counted, formatSizeOf } from '../frame/format.js';
-import { showNow, startPage } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { IMAGE_PRUNE } from '../generated/actions.js';
+import { showNow, startPage, perform } from '../screen/page.js';
 import { pagesOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
 import { skeletonOf, tableOf } from '../shared/tables.js';
-import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
+import { actionFor, gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
-const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'],
-  ['']];
+const HEADS = ['Image', 'State', 'Needed by', ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'], ''];
 const known = { overview: null, images: [], operations: [], barred: new Set() };
 const visible = { order: [], pages: 1 };
 let busy = '';
@@ -92,18 +91,17 @@ function show() {
 }
 
 function frameOfList() {
-  const under = tableOf('Under way', [['Image'], ['State'], ['For'], ['']]);
+  const under = tableOf('Under way', ['Image', 'State', 'For', '']);
   find('thead', under).classList.add('vh');
   return [
     element('div', { 'data-answer': true, hidden: true }),
     element('div', { 'data-disk': true }),
-    element('section.panel', { 'aria-labelledby': 'un-h', 'data-under': true, hidden: true },
-      element('header', element('h2', { id: 'un-h' }, 'Under way')), under),
+    panel('un-h', 'Under way', null, { 'data-under': true, hidden: true }, under),
     element('section.panel', { 'aria-label': 'Images', 'data-list': true }, tableOf('Images', HEADS, { kind: '' }),
       element('footer', { 'data-more': true, hidden: true })),
-    element('section.empty.dash', { 'data-none': true, hidden: true }, element('h2', 'No image yet'),
+    empty('No image yet', { 'data-none': true, hidden: true },
       element('p', 'An image is pulled or built once, into your own store, when a workspace needs it first.'),
-      command('svc template list')),
+      command(['template list'])),
   ];
 }
 
@@ -112,12 +110,11 @@ function disk() {
   const most = Math.max(quota ?? total + free, total, 1), needed = Math.max(0, total - unused);
   const share = bytes => `${Math.max(0, Math.min(100, bytes / most * 100))}%`;
   const left = quota === null ? free : Math.max(0, quota - total);
-  return element('section.panel', { 'aria-labelledby': 'disk-h' },
-    element('header', element('h2', { id: 'disk-h' }, 'Disk'), element('span.muted.small.num', quota === null
-      ? `${gib(total)} of images; ${gib(free)} free`
-      : `${formatSizeOf(total, quota)} that your images may take; ${gib(free)} free`)),
+  return panel('disk-h', 'Disk', element('span.muted.small.num', quota === null
+    ? `${gib(total)} of images; ${gib(free)} free`
+    : `${formatSizeOf(total, quota)} that your images may take; ${gib(free)} free`),
     element('div.body.stack-2',
-      drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' },
+      drawn('svg', { class: 'bar tall', 'aria-hidden': true },
         drawn('rect', { x: '0', width: share(needed), height: '100%' }),
         drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
       element('div.legend-row', sample('', 'needed ', gib(needed), ''),
@@ -134,14 +131,14 @@ function showHead() {
     ? isOffline() ? 'the service does not answer' : ''
     : 'nothing is unused';
   const button = element('button.btn', {
-    'data-key': 'prune',
-    'aria-disabled': why || busy ? 'true' : null,
-    'aria-busy': busy === 'prune' ? 'true' : null,
+    key: 'prune',
+    'aria-disabled': Boolean(why || busy),
+    'aria-busy': busy === 'prune',
     'aria-describedby': why ? 'why-prune' : null,
-    'data-cmd': 'svc image prune --yes',
-    on: { click: () => {
+    cmd: [IMAGE_PRUNE, '--yes'],
+    click: () => {
       if (!why && !busy) prune(spare);
-    } },
+    },
   }, spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
   replace(find('.head .actions'), button, ...(why ? [element('span.vh', { id: 'why-prune' }, why)] : []));
 }
@@ -169,7 +166,7 @@ function showImages() {
 }
 
 function loading() {
-  const skeleton = element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the disk' },
+  const skeleton = element('section.panel', { 'aria-busy': true, 'aria-label': 'Loading the disk' },
     element('header', element('span.skel.w3')),
     element('div.body.stack-2', element('span.skel.w4'), element('span.skel.w3')));
   return [skeleton, skeletonOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
@@ -196,12 +193,12 @@ async function press(kind, entry) {
   if (kind === 'cancel') {
     if (await askToCancel(entry))
       await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () =>
-        call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
+        sendCancel(entry.id), () => 'Cancelled');
   } else if (kind === 'get') {
-    const verb = verbOf(entry.ref), { template } = entry.image;
-    await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () =>
-      call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () =>
-      `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
+    const { template } = entry.image, row = actionFor(entry.ref);
+    await doing(entry.id, `${template.name} was not ${row.done.toLowerCase()}.`, () =>
+      call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verbOf(entry.ref)}`), () =>
+      `${row.label} of ${template.name}: begun`);
   } else {
     await remove(entry);
   }
@@ -242,7 +239,7 @@ async function prune(spare) {
     volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
   ].filter(Boolean);
   const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, paragraphs: text,
-    action: `Remove ${amount(spare.length, volumes)}`, line: 'svc image prune --yes', danger: true });
+    action: `Remove ${amount(spare.length, volumes)}`, line: [IMAGE_PRUNE, '--yes'], danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
   await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'),
@@ -264,6 +261,6 @@ function wants({ type, subject, data }) {
   return false;
 }
 
-setLine('svc image overview');
+setLine(['image overview']);
 await startPage({ read, show, loading, wants,
   failed: error => error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.' });

@@ -2,13 +2,15 @@
 import { call } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { answer, answerRefusal, refused } from '../frame/notices.js';
-import { counted, quoted } from '../frame/format.js';
+import { answer, refused } from '../frame/notices.js';
+import { commandText, quoted } from '../frame/commands.js';
+import { counted } from '../frame/format.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { LogLines } from './log_lines.js';
+import { perform } from '../screen/page.js';
+import { countDown } from './surroundings.js';
 
 const TAILS = [200, 1000, 5000];
 const SEG_MAX = 4; // launchers, beyond which they are a list to choose from
@@ -40,8 +42,10 @@ function take(name, data) {
 
 // The command for an output; `follows` whether it goes on.
 function commandFor(launcher, { follows, tail = true }) {
-  return ['svc ws logs', quoted(log.record?.name ?? workspaceName), launcher && `--launcher ${quoted(launcher)}`,
-    log.hasTimes && '--timestamps', tail && `--tail ${log.tail}`, follows && '--follow'].filter(Boolean).join(' ');
+  return ['ws logs', log.record?.name ?? workspaceName, ['--launcher', launcher], log.hasTimes && '--timestamps', [
+    '--tail',
+    tail && log.tail,
+  ], follows && '--follow'];
 }
 
 const lineOfLog = () => commandFor(log.launcher, { follows: !['paused', 'ended'].includes(stream.status.name) });
@@ -65,7 +69,7 @@ function showSources() {
   place.dataset.text = visible;
   setAttribute(find('[data-out]'), 'aria-label', `Output of ${log.launcher ?? 'the container'}`);
   setAttribute(find('[data-save]'), 'data-cmd',
-    `${commandFor(log.launcher, { follows: false, tail: false })} > ${
+    `${commandText(commandFor(log.launcher, { follows: false, tail: false }))} > ${
       quoted(`${log.launcher ?? log.record.name}.log`)
     }`);
   replace(place, names.length > SEG_MAX ? sourceList(names) : sourceButtons(names));
@@ -75,9 +79,9 @@ function sourceButtons(names) {
   const button = (name, title) =>
     element('button', {
       'aria-pressed': String(log.launcher === name),
-      'data-key': `source-${name ?? ''}`,
-      'data-cmd': commandFor(name, { follows: true }),
-      on: { click: () => chooseSource(name) },
+      key: `source-${name ?? ''}`,
+      cmd: commandFor(name, { follows: true }),
+      click: () => chooseSource(name),
     }, title);
   return element('div.seg', { role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'),
     names.map(name => button(name, element('span.mono.clip', name))));
@@ -85,7 +89,7 @@ function sourceButtons(names) {
 
 function sourceList(names) {
   const option = (value, title) => element('option', { value, selected: (log.launcher ?? '') === value }, title);
-  return element('select.input.auto', { 'aria-label': 'Whose output', 'data-key': 'sources',
+  return element('select.input.auto', { 'aria-label': 'Whose output', key: 'sources',
     on: { change: event => chooseSource(event.target.value || null) } }, option('', 'Container'),
     names.map(name => option(name, name)));
 }
@@ -107,13 +111,15 @@ const SAID = {
   restarting: () => ['busy', 'The service restarts; it goes on by itself'],
   waiting:
     () => ['busy', 'The connection is gone; trying again ',
-      element('span.num', { 'aria-hidden': 'true', 'data-in': true })],
+      element('span.num', { 'aria-hidden': true, 'data-in': true })],
   'signed-out': () => ['warn', 'Signed out'],
   ended:
     () => ['stopped',
       log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
   refused: () => ['failed', 'It could not be read'],
 };
+
+let stopCounting = () => {};
 
 function showStream() {
   const { status } = stream, { name } = status;
@@ -125,9 +131,10 @@ function showStream() {
     ...name !== 'waiting'
       ? []
       : [
-        element('button.btn.link.small', { 'data-key': 'now', on: { click: () => stream.now() } }, 'Now'),
+        element('button.btn.link.small', { key: 'now', click: () => stream.now() }, 'Now'),
       ]);
-  countTo(status.nextAt ?? null);
+  stopCounting();
+  stopCounting = countDown(find('[data-in]'), status.nextAt);
   const button = find('[data-follow]');
   button.textContent = isPaused ? 'Follow' : 'Pause';
   setAttribute(button, 'data-cmd', commandFor(log.launcher, { follows: isPaused }));
@@ -138,19 +145,6 @@ function showStream() {
   );
   setLine(lineOfLog());
   showFound();
-}
-
-let ticking = null;
-function countTo(at) {
-  clearInterval(ticking);
-  const place = find('[data-in]');
-  if (!at || !place) return;
-  const tick = () => {
-    const left = Math.ceil((at - Date.now()) / 1000);
-    place.textContent = left > 0 ? `in ${left} s` : 'now';
-  };
-  tick();
-  ticking = setInterval(tick, 500);
 }
 
 function showFound() {
@@ -165,22 +159,15 @@ function showFound() {
 
 // ---- buttons ----
 
-async function save(button) {
-  if (isOffline() || button.getAttribute('aria-busy')) return;
-  setAttribute(button, 'aria-busy', 'true');
+function save(button) {
   const query = [log.launcher && `launcher=${encodeURIComponent(log.launcher)}`, log.hasTimes && 'timestamps=true']
     .filter(Boolean).join('&');
-  try {
+  return perform(button, { what: 'The log was not saved.' }, async () => {
     const { url } = await call('POST', '/api/tickets', {
       body: { url: `${workspacePath(log.record)}/logs/raw${query && `?${query}`}` },
     });
     element('a', { href: url, download: '' }).click();
-    answer(null);
-  } catch (error) {
-    if (error.status !== 401) answerRefusal(error, 'The log was not saved.');
-  } finally {
-    setAttribute(button, 'aria-busy', null);
-  }
+  });
 }
 
 function startLogButtons() {

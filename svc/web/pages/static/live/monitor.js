@@ -3,11 +3,14 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { amount, quoted, formatSize, time } from '../frame/format.js';
+import { commandText } from '../frame/commands.js';
+import { amount, formatSize, time } from '../frame/format.js';
+import { commandOf } from '../shared/workspace_actions.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';
 import { processTable, showProcesses } from './monitor_processes.js';
+import { onColours } from './surroundings.js';
 
 const BYTES_GIB = 2 ** 30, SAMPLES_MAX = 21_600, GAP_S = 7;
 const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
@@ -28,7 +31,7 @@ const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/m
   if (name === 'sample') takeSample(data);
 }, changed: showState });
 
-const monitorLine = () => `svc ws monitor ${quoted(seen.record?.name ?? workspaceName)}`;
+const monitorLine = () => ['ws monitor', seen.record?.name ?? workspaceName];
 const numberOf = uuid => seen.numbers.get(uuid) ?? uuid.slice(4, 8);
 
 // ---- samples ----
@@ -140,7 +143,7 @@ function showMonitor(record) {
   const isFirst = seen.record === null, runs = record.status === 'running';
   seen.record = record;
   find('[data-not-running]').hidden = runs || seen.sample !== null;
-  find('[data-not-running] code').textContent = `svc ws start ${quoted(record.name)}`;
+  find('[data-not-running] code').textContent = commandText(commandOf('start', record.name));
   find('[data-monitor]').hidden = !runs && seen.sample === null;
   setLine(monitorLine());
   if (runs) build();
@@ -163,13 +166,12 @@ function startMonitorButtons() {
   const choices = find('[data-windows]');
   choices.append(
     ...Object.entries(WINDOWS).sort(([a], [b]) => (Number(a) || 1e9) - (Number(b) || 1e9)).map(([value, title]) =>
-      element('button', { 'aria-pressed': String(Number(value) === seen.window), 'data-window': value,
-        on: { click: () => {
-          seen.window = Number(value);
-          for (const button of findAll('[data-window]'))
-            setAttribute(button, 'aria-pressed', String(button.dataset.window === value));
-          showSample();
-        } } }, title)
+      element('button', { 'aria-pressed': String(Number(value) === seen.window), 'data-window': value, click: () => {
+        seen.window = Number(value);
+        for (const button of findAll('[data-window]'))
+          setAttribute(button, 'aria-pressed', String(button.dataset.window === value));
+        showSample();
+      } }, title)
     )
   );
   const tables = find('input[data-tables]');
@@ -180,12 +182,9 @@ function startMonitorButtons() {
   });
   find('[data-follow]').addEventListener('click',
     () => (['paused', 'ended'].includes(samples.status.name) ? samples.start({ anew: true }) : samples.stop()));
-  const restyle = () => {
+  onColours(() => {
     for (const chart of Object.values(charts)) chart.restyle();
-  };
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
-  new MutationObserver(restyle).observe(document.documentElement, { attributes: true,
-    attributeFilter: ['data-theme'] });
+  });
 }
 
 startMonitorButtons();

@@ -1,5 +1,6 @@
 // One chart of the monitor: its present value, its course by uPlot where that is there, and the same as a table.
 import { drawn, element } from '../frame/dom.js';
+import { tableHead } from '../shared/tables.js';
 
 const CHART_HEIGHT = 150, ROWS = 20;
 const COLOURS = ['is-ok', 'is-busy', 'is-warn', 'muted'];
@@ -53,7 +54,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
     if (isNew) showKeys();
     if (window.uPlot) draw(isNew, asTable);
     table.hidden = !asTable;
-    table.replaceChildren(...(asTable ? [tableOf(title, course, form)] : []));
+    table.replaceChildren(...(asTable ? [samplesTable(title, course, form)] : []));
   }
 
   function rangeOf({ times, lines, from }) {
@@ -73,7 +74,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
         ? []
         : lines.map(({ name }, at) =>
           element('span', { class: `row tiny ${COLOURS[at % 4]}` },
-            drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': 'true' },
+            drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': true },
               drawn('line', { x1: 0, x2: 16, y1: 2, y2: 2, 'stroke-dasharray': DASHES[at % 8].join(' ') })),
             element('span.soft', name))
         ))
@@ -131,14 +132,13 @@ export function monitorChart({ title, form, hasKeys = false }) {
 }
 
 // The newest samples, the last one first.
-function tableOf(title, { times, lines }, form) {
-  const head = ['Time', ...lines.map(line => line.name)].map(text => element('th', { scope: 'col' }, text));
+function samplesTable(title, { times, lines }, form) {
   const rows = times.map((_, at) => at).filter(at => lines.some(line => (line.values[at] ?? null) !== null)).slice(
     -ROWS
   ).reverse();
   const value = found => (found === null || found === undefined ? '–' : form(found));
   return element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': `${title}, the newest samples` },
-    element('table.table.dense', { 'aria-label': title }, element('thead', element('tr', head)),
+    element('table.table.dense', { 'aria-label': title }, tableHead(['Time', ...lines.map(line => line.name)]),
       element('tbody',
         rows.map(at =>
           element('tr', element('td.num', clock(times[at])), lines.map(line =>

@@ -1,19 +1,17 @@
 // The busiest processes of a workspace, by their numbers on the host, and the GPUs that each of them uses.
-import { element, find, findAll } from '../frame/dom.js';
+import { element, find, findAll, panel } from '../frame/dom.js';
 import { gibibytes } from '../frame/format.js';
 import { arrange } from '../shared/rows.js';
+import { tableHead } from '../shared/tables.js';
 
 const MIB = 2 ** 20, GIB = 2 ** 30;
 export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
 
 export function processTable() {
-  const title = text => element('th', { scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
-  return element('section.panel', { 'aria-labelledby': 'processes-h' },
-    element('header', element('h2', { id: 'processes-h' }, 'Processes'),
-      element('span.muted.small.num', { 'data-process-count': true })),
+  return panel('processes-h', 'Processes', element('span.muted.small.num', { 'data-process-count': true }),
     element('div.scroll-x', { tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
       element('table.table.dense', { 'aria-label': 'Processes' },
-        element('thead', element('tr', ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
+        tableHead(['On the host', 'Command', ['CPU', 'r'], ['Memory', 'r'], 'GPU', ['GPU memory', 'r']]),
         element('tbody'))));
 }
 

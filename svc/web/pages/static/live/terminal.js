@@ -6,11 +6,14 @@ import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
-import { quoted } from '../frame/format.js';
+import { commandText } from '../frame/commands.js';
+import { TERMINAL_OPEN } from '../generated/actions.js';
+import { commandOf } from '../shared/workspace_actions.js';
 import { startWorkspace, workspaceName } from '../workspace/head.js';
 import { TerminalLink } from './terminal_link.js';
 import { statusText } from './terminal_texts.js';
 import { loadXterm, terminalView } from './terminal_view.js';
+import { countDown, onColours } from './surroundings.js';
 
 const READER = 'svc.terminal.reader';
 const SLEPT_MS = 30_000;
@@ -20,13 +23,12 @@ const terminal = { record: /** @type {Api.Workspace} */ (null), chosen: null, ma
   next: 1, readsAloud: localStorage.getItem(READER) === 'on' };
 
 const pathNow = () => `/api/workspaces/${encodeURIComponent(terminal.record?.id ?? workspaceName)}`;
-const nameNow = () => quoted(terminal.record?.name ?? workspaceName);
+const nameNow = () => terminal.record?.name ?? workspaceName;
+const shellCommand = (...options) => [TERMINAL_OPEN, nameNow(), ...options];
 const requested = () => new URLSearchParams(location.search).get('shell');
 const runs = () => terminal.record.status === 'running';
 
-function lineNow() {
-  return terminal.chosen ? `svc ws shell ${nameNow()} --attach ${terminal.chosen.id}` : `svc ws shell ${nameNow()}`;
-}
+const lineNow = () => terminal.chosen ? shellCommand('--attach', terminal.chosen.id) : shellCommand();
 
 // ---- the list ----
 
@@ -48,7 +50,7 @@ function add(record, ticket = null) {
     'aria-selected': 'false',
     tabindex: '-1',
     'data-shell': record.id,
-    'data-cmd': `svc ws shell ${nameNow()} --attach ${record.id}`,
+    cmd: shellCommand('--attach', record.id),
     on: { click: () => choose(shell, { focus: true }), keydown: event => pressTab(event, shell) },
   });
   const shell = { id: record.id, number, ticket, tab, record, title: record.title, view: null, link: null };
@@ -150,7 +152,7 @@ async function closeShell(shell) {
   if (!isEnded) {
     const text = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
     if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, paragraphs: text, action: 'Close it',
-      keep: 'Let it run', line: `svc ws shell ${nameNow()} --close ${shell.id}` })) return;
+      keep: 'Let it run', line: shellCommand('--close', shell.id) })) return;
     try {
       await call('DELETE', `${pathNow()}/terminals/${encodeURIComponent(shell.id)}`);
     } catch (error) {
@@ -198,6 +200,8 @@ function pressTab(event, shell) {
 
 // ---- what is said below it ----
 
+let stopCounting = () => {};
+
 function showStatus() {
   const shell = terminal.chosen;
   const text = statusText(shell, { runs: runs(), again: () => openAnother(), close: () => closeShell(shell),
@@ -209,7 +213,8 @@ function showStatus() {
     place.dataset.text = text.key;
     place.replaceChildren(...text.content);
   }
-  countDownTo(shell?.link?.status.nextAt ?? null);
+  stopCounting();
+  stopCounting = countDown(find('[data-in]'), shell?.link?.status.nextAt);
   const size = shell?.view?.size;
   find('[data-size]').textContent = size
     ? `${size.cols} × ${size.rows}${shell.link.isRuled ? ', the size of another window until you type' : ''}`
@@ -217,31 +222,17 @@ function showStatus() {
   showButtons();
 }
 
-let counting = null;
-function countDownTo(at) {
-  clearInterval(counting);
-  const place = find('[data-in]');
-  if (!at || !place) return;
-  const tick = () => {
-    const left = Math.ceil((at - Date.now()) / 1000);
-    place.textContent = left > 0 ? `in ${left} s` : 'now';
-  };
-  tick();
-  counting = setInterval(tick, 500);
-}
-
 function showButtons() {
   const why = isFull() ? `${terminal.max} shells are open; close one first.` : !runs() ? 'It does not run.' : '';
   const button = find('[data-another]');
-  setAttribute(button, 'aria-disabled', why || isOffline() ? 'true' : null);
-  setAttribute(button, 'aria-busy', terminal.isOpening ? 'true' : null);
+  setAttribute(button, 'aria-disabled', Boolean(why || isOffline()));
+  setAttribute(button, 'aria-busy', terminal.isOpening);
   setAttribute(button, 'title', why || null);
-  setAttribute(button, 'data-cmd', `svc ws shell ${nameNow()}`);
+  setAttribute(button, 'data-cmd', shellCommand());
   find('#another-why').textContent = why;
   for (const node of findAll('[data-needs-shell]'))
-    setAttribute(node, 'aria-disabled', terminal.chosen ? null : 'true');
-  setAttribute(find('[data-close]'), 'data-cmd',
-    terminal.chosen && `svc ws shell ${nameNow()} --close ${terminal.chosen.id}`);
+    setAttribute(node, 'aria-disabled', !terminal.chosen);
+  setAttribute(find('[data-close]'), 'data-cmd', terminal.chosen && shellCommand('--close', terminal.chosen.id));
 }
 
 // ---- the page ----
@@ -269,7 +260,7 @@ async function begin() {
 function show(record) {
   terminal.record = record;
   if (!find('[data-terminal]')) {
-    find('[data-own-line]').textContent = lineNow();
+    find('[data-own-line]').textContent = commandText(lineNow());
     return;
   } // the page says why
   find('[data-terminal]').hidden = !runs() && shells.length === 0;
@@ -277,7 +268,7 @@ function show(record) {
   find('[data-not-running] h2').textContent = ['starting', 'creating'].includes(record.status)
     ? 'It starts; a shell opens then by itself'
     : 'It does not run';
-  find('[data-not-running] code').textContent = `svc ws start ${nameNow()}`;
+  find('[data-not-running] code').textContent = commandText(commandOf('start', nameNow()));
   if (!terminal.isBegun && runs()) begin();
   else showStatus();
 }
@@ -309,12 +300,9 @@ function startButtons() {
 }
 
 function watchSurroundings() {
-  const restyle = () => {
+  onColours(() => {
     for (const shell of shells) shell.view?.restyle();
-  };
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
-  new MutationObserver(restyle).observe(document.documentElement, { attributes: true,
-    attributeFilter: ['data-theme'] });
+  });
   const back = anew => {
     for (const shell of shells) shell.link?.now(anew);
   };

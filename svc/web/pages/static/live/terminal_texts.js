@@ -1,5 +1,5 @@
 // What is said below a shell: its connection, or why it has ended, and what can be done about it.
-import { element } from '../frame/dom.js';
+import { element, stateMark } from '../frame/dom.js';
 
 const REASONS = {
   closed: 'It was closed.',
@@ -9,8 +9,8 @@ const REASONS = {
   gone: 'It is no longer there.',
 };
 
-const mark = (kind, ...text) => element('span', { class: `state ${kind}` }, element('span', ...text));
-const link = (label, click, key) => element('button.btn.link.tiny', { 'data-key': key, on: { click } }, label);
+const mark = (kind, ...text) => stateMark(kind, element('span', ...text));
+const link = (label, click, key) => element('button.btn.link.tiny', { key, click }, label);
 
 // {key, content}: what has the same key says the same, and is not written anew.
 export function statusText(shell, { runs, again, close, now }) {
@@ -24,7 +24,7 @@ export function statusText(shell, { runs, again, close, now }) {
     open: () => [mark('ok', 'Connected')],
     waiting: () => [
       mark('busy', 'The connection is gone; trying again ',
-        element('span.num', { 'aria-hidden': 'true', 'data-in': true })),
+        element('span.num', { 'aria-hidden': true, 'data-in': true })),
       link('Now', now, 'now'),
     ],
     restarting: () => [mark('busy', 'The service restarts; the shell goes on meanwhile')],

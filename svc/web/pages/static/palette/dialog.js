@@ -1,6 +1,7 @@
 // Go to or run: a combobox over what there is and what can be done. The focus stays in the field.
 import { all, call, outcomes } from '../frame/api.js';
 import { hasSingleKeys } from '../frame/choices.js';
+import { commandText } from '../frame/commands.js';
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, stateOfStream } from '../frame/events.js';
 import { ask } from '../frame/asking.js';
@@ -42,9 +43,9 @@ function build() {
     placeholder: 'Workspaces, templates, screens, actions',
     on: { input: () => fill({ anew: true }), keydown: step },
   });
-  const box = element('dialog.palette', { id: 'palette', 'aria-label': 'Go to or run', on: { click: event => {
+  const box = element('dialog.palette', { id: 'palette', 'aria-label': 'Go to or run', click: event => {
     if (event.target === box) box.close();
-  } } }, element('div.find', icon('search'), field, element('kbd', 'Esc')),
+  } }, element('div.find', icon('search'), field, element('kbd', 'Esc')),
     element('div', { role: 'listbox', id: 'palette-list', 'aria-label': 'Found', tabindex: '-1' }),
     element('p.body.muted.small', { 'data-note': true, hidden: true }),
     element('div.foot', element('span.cmdline', { 'data-palette-cmd': true }), element('kbd', '↑↓'),
@@ -129,7 +130,7 @@ function note(text, groups) {
 }
 
 function groupOf({ group, entries }) {
-  return element('div', { role: 'group', 'aria-label': group }, element('div', { 'aria-hidden': 'true' }, group),
+  return element('div', { role: 'group', 'aria-label': group }, element('div', { 'aria-hidden': true }, group),
     entries.map(optionOf));
 }
 
@@ -142,7 +143,7 @@ function optionOf(entry) {
     role: 'option',
     id: idOf(entry),
     'aria-selected': 'false',
-    'aria-disabled': isNotNow ? 'true' : null,
+    'aria-disabled': isNotNow,
     on: { mousemove: () => {
       if (chosen !== entry) {
         hasChosen = true;
@@ -161,7 +162,7 @@ function choose(entry, { scrolls = true } = {}) {
     setAttribute(option, 'aria-selected', String(entry !== null && option.id === idOf(entry)));
   setAttribute(find('input', dialog), 'aria-activedescendant', entry && idOf(entry));
   if (scrolls && entry) showWhole(entry);
-  const cmd = entry?.cmd ?? '';
+  const cmd = commandText(entry?.cmd ?? '');
   const foot = find('[data-palette-cmd]', dialog);
   foot.textContent = cmd ? `$ ${cmd}` : entry ? 'in this browser only' : '';
   foot.title = cmd;
@@ -240,7 +241,7 @@ function showRefused(error, what) {
 async function actThen(action, box, what) {
   const button = find('[data-key=act]', box);
   if (button.getAttribute('aria-busy')) return;
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   try {
     await call(action.method, action.path, { body: action.body });
     box.close();

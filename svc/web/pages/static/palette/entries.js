@@ -3,9 +3,10 @@ import { chooseTheme, theme } from '../frame/choices.js';
 import { find, findAll } from '../frame/dom.js';
 import { PLACES } from '../frame/keys.js';
 import { copyLine } from '../frame/line.js';
-import { duration, quoted } from '../frame/format.js';
+import { duration } from '../frame/format.js';
+import { TERMINAL_OPEN, WORKSPACE_SETUP } from '../generated/actions.js';
 import { reason } from '../shared/reasons.js';
-import { COMMANDS, KEEP_HOURS } from '../shared/workspace_actions.js';
+import { KEEP_HOURS, commandOf, editCommand } from '../shared/workspace_actions.js';
 
 export const GROUPS = ['Workspaces', 'Actions', 'Templates', 'Images', 'Screens'];
 
@@ -25,8 +26,8 @@ export function entriesOf({ workspaces, templates, images }) {
   ];
 }
 
-const fresh = { key: '/new', group: 'Actions', title: 'New workspace', path: '/new',
-  cmd: 'svc ws setup --template TEMPLATE --name NAME', keys: 'c' };
+const fresh = { key: '/new', group: 'Actions', title: 'New workspace', path: '/new', cmd: [WORKSPACE_SETUP],
+  keys: 'c' };
 
 // Those that have all words; what begins with the first word comes first in its group.
 export function matching(entries, text) {
@@ -51,28 +52,27 @@ function workspaceEntry({ name, status, status_reason: code, exit_code: exit, st
   if (status === 'running' && gpus.length) text.push(`${gpus.length} ${gpus.length === 1 ? 'GPU' : 'GPUs'}`);
   if (['stopped', 'failed'].includes(status)) text.push(reason(code, exit));
   return { key: `ws ${name}`, group: 'Workspaces', title: name, isName: true, sub: text.filter(Boolean).join(', '),
-    path: pathTo(name), cmd: `svc ws get ${quoted(name)}` };
+    path: pathTo(name), cmd: ['ws get', name] };
 }
 
 /** @param {Api.Workspace} workspace */
 function actionsOf(workspace) {
   const { name, status, allowed_actions: allowed, idle } = workspace;
   const action = (kind, title, sub = '') => ({ key: `${kind} ${name}`, group: 'Actions', title, sub, action: kind,
-    workspace, cmd: COMMANDS[kind](name) });
+    workspace, cmd: commandOf(kind, name) });
   const link = (kind, title, more, cmd) => ({ key: `${kind} ${name}`, group: 'Actions', title, path: pathTo(name, more),
     cmd });
   return [
     allowed.includes('exec')
-    && link('terminal', `Open a terminal in ${name}`, '/terminal', `svc ws shell ${quoted(name)}`),
+    && link('terminal', `Open a terminal in ${name}`, '/terminal', [TERMINAL_OPEN, name]),
     allowed.includes('start') && action('start', `Start ${name}`),
     allowed.includes('stop') && action('stop', `Stop ${name}`, 'asks first'),
     allowed.includes('restart') && action('restart', `Restart ${name}`, 'asks first'),
     status === 'running' && idle?.since && idle.action !== 'none'
     && action('keep', `Keep ${name} for ${KEEP_HOURS} hours`),
     allowed.includes('logs')
-    && link('logs', `Logs of ${name}`, '/logs',
-      `svc ws logs ${quoted(name)}${status === 'running' ? ' --follow' : ''}`),
-    link('settings', `Settings of ${name}`, '/settings', `svc ws edit ${quoted(name)} --file patch.json`),
+    && link('logs', `Logs of ${name}`, '/logs', ['ws logs', name, status === 'running' && '--follow']),
+    link('settings', `Settings of ${name}`, '/settings', editCommand(name)),
   ].filter(Boolean);
 }
 
@@ -94,7 +94,7 @@ function templateEntry(template, templates) {
       status === 'enabled' ? '' : ', cannot be used yet'
     }`,
     path: `/templates/${encodeURIComponent(ref)}`,
-    cmd: `svc template get ${quoted(ref)}`,
+    cmd: ['template get', ref],
   };
 }
 
@@ -108,14 +108,14 @@ function newFrom(template, _, templates) {
     title: `New workspace from ${template.name}`,
     isLater: true,
     path: `/new?template=${encodeURIComponent(ref)}`,
-    cmd: `svc ws setup --template ${quoted(ref)} --name NAME`,
+    cmd: [WORKSPACE_SETUP, ref],
   }];
 }
 
 function imageEntry({ ref, status, template }) {
   if (!template) return [];
   return [{ key: `image ${template.id}`, group: 'Images', title: ref, isName: true,
-    sub: `of ${template.name}, ${status}`, path: '/images', cmd: `svc image status ${quoted(template.name)}` }];
+    sub: `of ${template.name}, ${status}`, path: '/images', cmd: ['image status', template.name] }];
 }
 
 // ---- screens, and what is of this browser alone ----
@@ -130,9 +130,9 @@ function screens() {
   return [
     ...entries,
     { key: '/settings/tokens', group: 'Screens', title: 'Settings, API tokens', path: '/settings/tokens',
-      cmd: 'svc token list' },
+      cmd: ['token list'] },
     { key: '/settings/sessions', group: 'Screens', title: 'Settings, sessions', path: '/settings/sessions',
-      cmd: 'svc api GET /api/auth/sessions' },
+      cmd: ['api', 'GET', '/api/auth/sessions'] },
   ];
 }
 

@@ -1,9 +1,9 @@
-// The life cycle of a screen: read, render or refuse, keep up to date.
-import { session } from '../frame/api.js';
+// The life cycle of a screen: read, render or refuse, keep up to date; and what its buttons send.
+import { call, session } from '../frame/api.js';
 import { find, findAll, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { goLive, isOffline, isRead, startFrame } from '../frame/frame.js';
-import { unread } from '../frame/notices.js';
+import { announce, answer, answerRefusal, unread } from '../frame/notices.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { isUnderHand } from '../shared/still.js';
 
@@ -96,7 +96,7 @@ export function showNow() {
   const { isNew } = page;
   page.isNew = false;
   page.show({ isNew });
-  for (const button of findAll('[data-action]')) setAttribute(button, 'aria-disabled', isOffline() ? 'true' : null);
+  for (const button of findAll('[data-action]')) setAttribute(button, 'aria-disabled', isOffline());
 }
 
 // Read again and render; not while it is being opened. On 403 and 404 show the error; on other failures keep the last
@@ -127,3 +127,35 @@ async function showError(error) {
     ?? unread(error, typeof failed === 'string' ? failed : failed(error), openPage);
   if (own === page.visit && !page.isVisible) cover(content);
 }
+
+// ---- buttons ----
+
+/**
+ * Send what a button does: it is busy meanwhile, and a refusal is answered with its next step, unless `refuse` takes
+ * it. Resolves to [what came], or to null where it was refused. `act` does what the refusal's own button says.
+ * @param {HTMLElement | null} button
+ * @param {{what: string, done?: string, act?: (action: any) => any, refuse?: (error: any) => any}} options
+ * @param {() => Promise<any>} request
+ */
+export async function perform(button, { what, done = '', act = nextStep, refuse = null }, request) {
+  if (isOffline() || button?.getAttribute('aria-busy') === 'true') return null;
+  answer(null);
+  if (button) setAttribute(button, 'aria-busy', true);
+  try {
+    const came = await request();
+    if (done) announce(done);
+    return [came];
+  } catch (error) {
+    if (!('retryable' in error)) throw error;
+    if (error.status !== 401 && !refuse?.(error)) answerRefusal(error, what, act);
+    return null;
+  } finally {
+    if (button) setAttribute(button, 'aria-busy', null);
+    refreshSoon();
+  }
+}
+
+// Send the request that the action of a refusal names.
+export const nextStep = action =>
+  perform(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun` }, () =>
+    call(action.method, action.path, { body: action.body }));

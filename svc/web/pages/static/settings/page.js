@@ -1,6 +1,6 @@
 // What the three pages of the settings share: their skeleton, the tab, and days.
 import { element, find } from '../frame/dom.js';
-import { showExpiring, skeleton } from '../frame/frame.js';
+import { panelSkeleton, showExpiring } from '../frame/frame.js';
 import { startPage } from '../screen/page.js';
 
 let signedIn = null;
@@ -10,7 +10,7 @@ export function startSettings({ rows = 4, show, ...screen }) {
   return startPage({
     ...screen,
     show: () => show(signedIn),
-    loading: () => skeletonNow(rows),
+    loading: () => panelSkeleton('settings', rows, ['3', '2', '3']),
     may: found => {
       setSession(found);
       countOnTab(found.attention.tokens_expiring);
@@ -22,12 +22,6 @@ export function startSettings({ rows = 4, show, ...screen }) {
 // The session may have been replaced by another.
 export function setSession(found) {
   signedIn = { ...signedIn, ...found };
-}
-
-function skeletonNow(rows) {
-  const row = () => element('div.row', skeleton('3', '2', '3'));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading settings' },
-    element('header', skeleton('2')), element('div.body.stack-4', Array.from({ length: rows }, row)));
 }
 
 // The tokens that expire soon, on the tab and in the navigation.

@@ -1,10 +1,12 @@
 // The service password: what a new one ends is said before; this browser goes on with a session of its own.
 import { call, session } from '../frame/api.js';
-import { element, find, icon } from '../frame/dom.js';
+import { element, find, notice, panel } from '../frame/dom.js';
 import { renewSession } from '../frame/frame.js';
-import { counted, quoted } from '../frame/format.js';
-import { perform } from '../screen/perform.js';
+import { showOnly } from '../frame/notices.js';
+import { counted } from '../frame/format.js';
+import { ADMIN_SET_PASSWORD } from '../generated/actions.js';
 import { field, pointAtErrors, showErrors } from '../shared/form.js';
+import { perform } from '../screen/page.js';
 
 // `renewed` is called with the login that follows.
 export function passwordPanel({ user, renewed }) {
@@ -14,8 +16,8 @@ export function passwordPanel({ user, renewed }) {
   const shows = element('input', { type: 'checkbox', on: { change: () => {
     for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password';
   } } });
-  const button = element('button.btn', { type: 'submit', 'data-action': true, 'data-key': 'password',
-    'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
+  const button = element('button.btn', { type: 'submit', 'data-action': true, key: 'password',
+    cmd: [ADMIN_SET_PASSWORD, user.name] }, 'Change password');
   const form = element('form.body.stack-4', { on: { submit: event => {
     event.preventDefault();
     change();
@@ -24,7 +26,7 @@ export function passwordPanel({ user, renewed }) {
     field('current_password', 'Present password', present), field('password', 'New password', fresh, {
       help: `${least} to 64 characters of any kind; several unrelated words make a good one.`,
     }), element('label.check.small', shows, element('span', 'Show what I type')),
-    element('div.notice.warn.inset', icon('warning'), element('div', element('p.small', { 'data-ends': true }))),
+    notice('warn.inset', 'warning', element('p.small', { 'data-ends': true })),
     element('div', { 'data-changed': true, hidden: true }), element('div.row', button));
 
   async function change() {
@@ -52,23 +54,19 @@ export function passwordPanel({ user, renewed }) {
     form.reset();
     for (const input of [present, fresh]) input.type = 'password';
     notify(
-      element('div.notice.ok.inset', { role: 'status', tabindex: '-1' }, icon('check'),
-        element('div',
-          element('p.small',
-            'The password has been changed. This browser has a new session; the others and all tokens have ended.')))
+      notice('ok.inset', 'check', { role: 'status', tabindex: '-1' },
+        element('p.small',
+          'The password has been changed. This browser has a new session; the others and all tokens have ended.'))
     );
   }
 
-  function notify(notice) {
+  function notify(content) {
     const place = find('[data-changed]', form);
-    place.replaceChildren(...(notice ? [notice] : []));
-    place.hidden = notice === null;
-    notice?.focus();
+    showOnly(place, content);
+    content?.focus();
   }
 
-  return element('section.panel', { 'aria-labelledby': 'pw-h' },
-    element('header', element('h2', { id: 'pw-h' }, 'Service password'),
-      element('span.muted.small', 'for browsers; not the Linux one')), form);
+  return panel('pw-h', 'Service password', element('span.muted.small', 'for browsers; not the Linux one'), form);
 }
 
 function secret(id, name, autocomplete) {

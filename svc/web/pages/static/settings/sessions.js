@@ -4,8 +4,7 @@ import { element, find, findAll } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { counted, time } from '../frame/format.js';
 import { announce } from '../frame/notices.js';
-import { refresh } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { refresh, perform } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
 import { day, startSettings } from './page.js';
@@ -41,7 +40,7 @@ function build() {
 }
 
 function table() {
-  const node = tableOf('Sessions', [['Browser'], ['Signed in'], ['Last used'], ['Ends'], ['']], { kind: '' });
+  const node = tableOf('Sessions', ['Browser', 'Signed in', 'Last used', 'Ends', ''], { kind: '' });
   find('tbody', node).append(...known.sessions.map(rowOf));
   return node;
 }
@@ -64,12 +63,12 @@ function rowOf(session) {
     cell(null, 'c-act', element('div.row', current ? signOutButton(session) : endButton(session, label))));
 }
 
-const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
+const endCommand = ({ id }) => ['api', 'DELETE', `/api/auth/sessions/${id}`];
 
 /** @param {Api.OwnSession} session */
 function signOutButton(session) {
-  return element('button.btn.sm', { 'data-key': 'sign-out', 'data-cmd': endCommand(session),
-    on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
+  return element('button.btn.sm', { key: 'sign-out', cmd: endCommand(session),
+    click: () => find('[data-sign-out]').click() }, 'Sign out');
 }
 
 /** @param {Api.OwnSession} session */
@@ -77,16 +76,15 @@ function endButton(session, label) {
   return element('button.btn.sm.danger', {
     'aria-label': `End ${label} from ${session.address}`,
     'data-action': true,
-    'data-key': `end-${session.id}`,
-    'data-cmd': endCommand(session),
-    on: { click: event => end(session, label, event.currentTarget) },
+    key: `end-${session.id}`,
+    cmd: endCommand(session),
+    click: event => end(session, label, event.currentTarget),
   }, 'End');
 }
 
 function endAllButton() {
-  return element('button.btn.sm.danger', { 'data-action': true, 'data-key': 'end-all',
-    'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } },
-    'End all others');
+  return element('button.btn.sm.danger', { 'data-action': true, key: 'end-all', cmd: others().map(endCommand),
+    click: event => endAll(event.currentTarget) }, 'End all others');
 }
 
 // Ended elsewhere meanwhile, or by itself: that is what was wanted.

@@ -1,16 +1,17 @@
 // Settings, API tokens: what there is, what ends soon, revoking; and the command that makes one, which only the host
 // does.
 import { all, call } from '../frame/api.js';
-import { command, element, find, findAll, icon } from '../frame/dom.js';
+import { command, element, find, findAll, icon, panel } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { setLine } from '../frame/line.js';
-import { quoted, time } from '../frame/format.js';
+import { commandText } from '../frame/commands.js';
+import { time } from '../frame/format.js';
+import { TOKEN_CREATE, TOKEN_REVOKE } from '../generated/actions.js';
 import { announce } from '../frame/notices.js';
-import { refresh } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { refresh, perform } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { cell, tableOf } from '../shared/tables.js';
-import { field, setError } from '../shared/form.js';
+import { field, setError, plainInput } from '../shared/form.js';
 import { countOnTab, day, startSettings } from './page.js';
 
 const NAME_MAX = 64, DAYS_MAX = 365, DAYS = 90;
@@ -50,7 +51,7 @@ function list() {
             + 'token stands beside.')),
     ];
   }
-  const table = tableOf('API tokens', [['Name'], ['Begins with'], ['Expires'], ['Last used'], ['']], { kind: '' });
+  const table = tableOf('API tokens', ['Name', 'Begins with', 'Expires', 'Last used', ''], { kind: '' });
   find('tbody', table).append(...known.tokens.map(rowOf));
   return [table];
 }
@@ -68,9 +69,9 @@ function rowOf(token) {
       : ['never'])), cell(null, 'c-act', element('div.row', element('button.btn.sm.danger', {
         'aria-label': `Revoke ${name}`,
         'data-action': true,
-        'data-key': `revoke-${id}`,
-        'data-cmd': revokeCommand(token),
-        on: { click: event => revoke(token, event.currentTarget) },
+        key: `revoke-${id}`,
+        cmd: revokeCommand(token),
+        click: event => revoke(token, event.currentTarget),
       }, 'Revoke'))));
 }
 
@@ -88,8 +89,9 @@ function expiry({ status, expires_soon: isSoon, expires_at: at }) {
 // ---- revoking ----
 
 // By its name, where that is plain and means this one; else by its id.
-const revokeCommand = ({ id, name, status }) =>
-  `svc token revoke ${status === 'active' && /^\w[\w.@+-]*$/.test(name) && !name.startsWith('svc_pat_') ? name : id}`;
+const revokeCommand = (
+  { id, name, status },
+) => [TOKEN_REVOKE, status === 'active' && /^\w[\w.@+-]*$/.test(name) && !name.startsWith('svc_pat_') ? name : id];
 
 function lastUse({ last_used_at: used, last_used_from: from }) {
   return used
@@ -123,14 +125,11 @@ const isGone = error => error.status === 404;
 // ---- a new one ----
 
 function newPanel() {
-  const name = element('input.input.mono', { id: 'tn', name: 'name', placeholder: 'laptop', autocomplete: 'off',
-    autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
+  const name = plainInput('mono', { id: 'tn', name: 'name', placeholder: 'laptop', on: { input: check } });
   const files = element('input', { type: 'checkbox', id: 'tf', name: 'files', on: { change: check } });
   const days = element('input.input.num', { id: 'te', name: 'expires_days', type: 'number', min: '1',
     max: String(DAYS_MAX), value: String(DAYS), on: { input: check } });
-  const box = (title, ...content) =>
-    element('section.panel', { 'aria-labelledby': 'new-h' }, element('header', element('h2', { id: 'new-h' }, title)),
-      element('div.body.stack-4', ...content));
+  const box = (title, ...content) => panel('new-h', title, null, element('div.body.stack-4', ...content));
   return box('A new token',
     element('p.soft.small',
       'Tokens are made on the host, where the kernel says who you are. The secret is printed once, here into a '
@@ -146,10 +145,8 @@ function newPanel() {
     ));
 }
 
-function createCommand(name, days, files) {
-  const text = name === '' ? ' NAME' : name.startsWith('-') ? `=${quoted(name)}` : ` ${quoted(name)}`;
-  return `svc token create --name${text} --expires ${days || DAYS}${files ? ' --scope files' : ''}`;
-}
+const createCommand = (name, days,
+  files) => [TOKEN_CREATE, name, ['--expires', days || DAYS], ['--scope', files && 'files']];
 
 // While it is typed: the command, and what the service would refuse.
 function check() {
@@ -163,16 +160,15 @@ function check() {
     : '');
   setError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
   const line = createCommand(text, days.value, isFiles);
-  find('[data-create] code').textContent = `(umask 077; ${line} >svc-token)`;
-  setLine(text === '' && days.value === String(DAYS) && !isFiles ? 'svc token list' : line);
+  find('[data-create] code').textContent = `(umask 077; ${commandText(line)} >svc-token)`;
+  setLine(text === '' && days.value === String(DAYS) && !isFiles ? ['token list'] : line);
 }
 
 function mayPanel() {
   const row = (kind, name, text) =>
     element('span.row.nowrap', element('span', { class: kind }, icon(name)),
       element('span', element('span.vh', kind === 'is-ok' ? 'may: ' : 'never: '), text));
-  return element('section.panel', { 'aria-labelledby': 'may-h' },
-    element('header', element('h2', { id: 'may-h' }, 'What a token may')),
+  return panel('may-h', 'What a token may', null,
     element('div.body.stack-2.small', row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
       row('is-ok', 'check', 'your files, if it is made with that scope'),
       row('muted', 'close', 'the audit, other tokens'),

@@ -1,14 +1,13 @@
 // Settings: who one is, what this browser does, the quota, the service password.
 import { call } from '../frame/api.js';
 import { chooseSingleKeys, chooseTheme, hasSingleKeys, onChoice, theme } from '../frame/choices.js';
-import { element, find, findAll } from '../frame/dom.js';
+import { element, find, findAll, panel, setAttribute } from '../frame/dom.js';
 import { showPerson } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { amount, counted, gibibytes, quoted, time } from '../frame/format.js';
+import { amount, counted, gibibytes, time } from '../frame/format.js';
 import { gauge } from '../shared/headroom.js';
 import { announce } from '../frame/notices.js';
-import { refreshSoon } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { refreshSoon, perform } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { field, pointAtErrors, showErrors } from '../shared/form.js';
 import { day, setSession, startSettings } from './page.js';
@@ -45,9 +44,6 @@ function build({ user }) {
   );
 }
 
-const panel = (id, title, ...content) =>
-  element('section.panel', { 'aria-labelledby': id }, element('header', element('h2', { id }, title)), ...content);
-
 // ---- you ----
 
 function facts({ name, uid, superuser, linux_account: linux }) {
@@ -61,24 +57,24 @@ function facts({ name, uid, superuser, linux_account: linux }) {
   ].filter(Boolean);
 }
 
-const nameCommand = text =>
-  `svc api PATCH /api/users/${known.me.name} --body ${quoted(JSON.stringify({ display_name: text }))}`;
+const nameCommand =
+  text => ['api', 'PATCH', `/api/users/${known.me.name}`, '--body', JSON.stringify({ display_name: text })];
 
 function youPanel() {
   const name = element('input.input', { id: 'dn', name: 'display_name', autocomplete: 'name', maxlength: '128' });
-  const save = element('button.btn.primary', { type: 'submit', 'data-action': true, 'data-key': 'save',
-    'data-cmd': nameCommand(known.me.display_name) }, 'Save');
+  const save = element('button.btn.primary', { type: 'submit', 'data-action': true, key: 'save',
+    cmd: nameCommand(known.me.display_name) }, 'Save');
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';
-    save.dataset.cmd = nameCommand(name.value);
-    setLine(name.value === known.me.display_name ? 'svc whoami' : nameCommand(name.value));
+    setAttribute(save, 'data-cmd', nameCommand(name.value));
+    setLine(name.value === known.me.display_name ? ['whoami'] : nameCommand(name.value));
   });
   const form = element('form.stack-4', { on: { submit: event => {
     event.preventDefault();
     saveName(form, name, save);
   } } }, field('display_name', 'Your name', name, { help: "Shown beside your account's name." }),
     element('div.row', save));
-  return panel('you-h', 'You', element('div.body.stack-4', element('dl.facts', { 'data-facts': true }), form));
+  return panel('you-h', 'You', null, element('div.body.stack-4', element('dl.facts', { 'data-facts': true }), form));
 }
 
 async function saveName(form, name, save) {
@@ -93,7 +89,7 @@ async function saveName(form, name, save) {
   delete name.dataset.typed;
   name.value = known.me.display_name;
   showPerson(known.me.display_name);
-  setLine('svc whoami');
+  setLine(['whoami']);
   toast('Saved');
   refreshSoon();
 }
@@ -101,7 +97,7 @@ async function saveName(form, name, save) {
 // ---- the quota ----
 
 function quotaPanel() {
-  return panel('quota-h', 'Quota', element('div.body.gauges', { 'data-quota': true }));
+  return panel('quota-h', 'Quota', null, element('div.body.gauges', { 'data-quota': true }));
 }
 
 function quota({ quota: most, ...used }) {
@@ -115,7 +111,7 @@ function quota({ quota: most, ...used }) {
   ];
   return [
     element('p.muted.small', 'Your policy is ', element('span.mono', most.name), '; an administrator changes it. ',
-      element('a', { href: '/workspaces', 'data-cmd': 'svc ws capacity' }, 'Who has the GPUs')),
+      element('a', { href: '/workspaces', cmd: ['ws capacity'] }, 'Who has the GPUs')),
     ...rows.map(([label, value, limit, form, unit]) => gauge(label, value, limit, form, unit)),
   ];
 }
@@ -131,7 +127,7 @@ function browserPanel() {
   const check = (attributes, ...text) =>
     element('label.check', element('input', { type: 'checkbox', ...attributes }), element('span', ...text));
   const kbd = key => element('kbd', key);
-  const box = panel('look-h', 'This browser',
+  const box = panel('look-h', 'This browser', null,
     element('div.body.stack-4',
       element('div.field', element('span.label', { id: 'theme-h' }, 'Colours'),
         element('div.seg', { role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
@@ -159,7 +155,7 @@ function sessionFacts([session, total]) {
     element('dt', 'Session'),
     element('dd', 'since ', day(session.created_at), ', ', time(session.created_at, 'clock'),
       ` from ${session.address}; ends on `, day(session.ends_at), ' at the latest. ',
-      element('a', { href: '/settings/sessions', 'data-cmd': 'svc api GET /api/auth/sessions', 'data-key': 'sessions' },
+      element('a', { href: '/settings/sessions', cmd: ['api', 'GET', '/api/auth/sessions'], key: 'sessions' },
         others > 0 ? `${counted(others, 'other session')}` : 'Sessions')),
   ];
 }

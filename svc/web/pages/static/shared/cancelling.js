@@ -1,6 +1,7 @@
-// The question before an operation is cancelled.
+// The end of an operation before it is done: its command, the question before, and the request.
+import { call } from '../frame/api.js';
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/format.js';
+import { OPERATION_CANCEL } from '../generated/actions.js';
 
 const ENDS = {
   build: 'The build ends, and makes no image.',
@@ -8,9 +9,13 @@ const ENDS = {
   setup: 'The set-up ends, and makes no workspace. What was loaded or built so far may be lost.',
 };
 
+export const cancelCommand = id => [OPERATION_CANCEL, id];
+
+export const sendCancel = id => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} });
+
 export function askToCancel({ id, kind, subject, template }) {
   const what = { build: 'build', pull: 'pull', setup: 'set-up' }[kind] ?? 'operation',
     name = kind === 'setup' ? subject.name : template?.name ?? subject.name;
   return ask({ title: `Cancel the ${what} of ${name}?`, paragraphs: [ENDS[kind] ?? 'It ends where it is.'],
-    action: `Cancel the ${what}`, keep: 'Let it run', line: `svc operation cancel ${quoted(id)}` });
+    action: `Cancel the ${what}`, keep: 'Let it run', line: cancelCommand(id) });
 }

@@ -13,9 +13,14 @@ export function field(name, label, control, { help = null, unit = '', optional =
   setAttribute(control, 'aria-describedby', help === null ? null : id);
   return element('div', { class: `field ${wide}`.trim() },
     element('label', { for: control.id }, label, optional && element('span.opt', ' optional')),
-    unit ? element('div.unit', control, element('span', { 'aria-hidden': 'true' }, unit)) : control,
+    unit ? element('div.unit', control, element('span', { 'aria-hidden': true }, unit)) : control,
     help !== null && element('span.help', { id }, help));
 }
+
+// An input for names, paths and numbers, which nothing completes or corrects; `kind` is mono or num.
+export const plainInput = (kind, attributes = {}) =>
+  element('input', { class: `input ${kind}`.trim(), autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    ...attributes });
 
 export const fieldOf = (form, name) => find(`[data-field="${CSS.escape(name)}"]`, form);
 
@@ -28,7 +33,7 @@ export function setError(control, text = '') {
   before?.remove();
   const role = control === document.activeElement ? 'status' : null; // what is typed there now is not read again
   if (text) box.append(element('span.field-error', { id, role }, icon('warning'), element('span', text)));
-  setAttribute(control, 'aria-invalid', text ? 'true' : null);
+  setAttribute(control, 'aria-invalid', Boolean(text));
   const help = find(':scope > .help[id]', control.closest('.field') ?? box)?.id;
   setAttribute(control, 'aria-describedby', [help, text && id].filter(Boolean).join(' ') || null);
 }

@@ -1,4 +1,5 @@
 // A dialog with a form, whose line follows what is typed.
+import { commandText } from '../frame/commands.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { openDialog } from './dialogs.js';
 import { noticePlace, sendForm } from './send_form.js';
@@ -12,13 +13,12 @@ export function formDialog(
 ) {
   const code = element('code');
   const line = element('div.cmd', code);
-  const button = element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`,
-    'data-key': 'confirm' }, action);
+  const button = element('button', { type: 'submit', class: `btn primary${danger ? ' danger' : ''}`, key: 'confirm' },
+    action);
   const form = element('form', { novalidate: !checks, on: { submit } }, noticePlace(), ...fields, line,
-    element('div.ends', element('button.btn', { 'data-key': 'keep', on: { click: () => dialog.close() } }, keep),
-      button));
+    element('div.ends', element('button.btn', { key: 'keep', click: () => dialog.close() }, keep), button));
   const follow = () => {
-    const text = lineOf();
+    const text = commandText(lineOf());
     code.textContent = text;
     line.hidden = text === '';
     setAttribute(button, 'data-cmd', text || null);

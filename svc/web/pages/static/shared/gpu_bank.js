@@ -1,5 +1,6 @@
 // The GPUs of the host, one slot each, in its own order.
 import { element } from '../frame/dom.js';
+import { commaList } from '../frame/format.js';
 
 export function bank(gpus, { compact = false } = {}) {
   return element('ul', { class: `bank${compact ? ' compact' : ''}`, 'aria-label': 'GPUs of this host' },
@@ -8,7 +9,7 @@ export function bank(gpus, { compact = false } = {}) {
 
 function slot(gpu) {
   const { kind, label, who, how } = slotOf(gpu);
-  const holders = gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join(', ')).join('; ');
+  const holders = gpu.holders.map(holder => commaList(holder.owner, holder.workspace)).join('; ');
   return element('li', { class: `slot ${kind}`, title: [gpu.uuid, holders].filter(Boolean).join(' · ') },
     element('div.n', gpu.index === null ? '–' : String(gpu.index), element('span', label)), element('b', who),
     how && element('div.on', how));
@@ -40,4 +41,11 @@ function slotOf({ state: name, mode, holders }) {
   return name === 'busy'
     ? { kind: 'outside', label: 'in use', who: 'busy', how: 'outside svc' }
     : { kind: 'free', label: '', who: 'free', how: '' };
+}
+
+// "8 × NVIDIA H100 80GB HBM3"
+export function modelsOf(gpus) {
+  const counts = new Map();
+  for (const { model } of gpus) if (model) counts.set(model, (counts.get(model) ?? 0) + 1);
+  return [...counts].map(([model, count]) => `${count} × ${model}`).join(', ');
 }

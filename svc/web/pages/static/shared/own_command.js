@@ -1,5 +1,4 @@
-// The command of a workspace's own, as the text of a field and as a shell has it.
-import { quoted } from '../frame/format.js';
+// The command of a workspace's own, as the text of a field.
 
 // A command of its own as lines, one for each argument; as a JSON list where an argument is none, or it would be read
 // as one.
@@ -27,10 +26,3 @@ export function argumentsOf(text) {
 
 export const WRONG_COMMAND =
   'Use one argument a line without empty lines, or a JSON list such as ["sh", "-c", "echo a"].';
-
-// The arguments as one line of a shell.
-export const lineOfCommand = command => command.map(quoted).join(' ');
-
-// The same as --command takes it, which is a line for sh; null for a command without sh.
-export const lineForSh = command =>
-  command.length === 3 && command[0] === 'sh' && command[1] === '-c' ? command[2] : null;

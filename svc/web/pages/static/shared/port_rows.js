@@ -1,13 +1,12 @@
 // A port in a form: what is behind it, the login of the kinds that have one, and its command.
 import { element, find, icon } from '../frame/dom.js';
+import { plainInput } from './form.js';
 
 const PORT_KINDS = ['http', 'https', 'tcp', 'ssh', 'postgres'];
 const PORT_LOGINS = { ssh: 'root', postgres: 'postgres' };
 
 const portPart = (label, control, wide = '') =>
   element('label', { class: `field ${wide}`.trim() }, element('span.vh', label), control);
-const portInput = attributes =>
-  element('input', { class: 'input', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', ...attributes });
 const portSelect = (name, value, text) => {
   const node = element('select.input', { 'data-part': name },
     Object.entries(text).map(([key, label]) => element('option', { value: key }, label)));
@@ -19,7 +18,7 @@ const portSelect = (name, value, text) => {
 export function portFields(
   { name = '', container_port: number = '', access = 'owner', kind = 'http', user = '' } = {},
 ) {
-  const login = portInput({ class: 'input mono', value: user ?? '', maxlength: 32, 'data-part': 'user' });
+  const login = plainInput('mono', { value: user ?? '', maxlength: 32, 'data-part': 'user' });
   const kinds = portSelect('kind', kind, Object.fromEntries(PORT_KINDS.map(one => [one, one])));
   const loginPart = portPart('Login inside', login);
   const follow = () => {
@@ -31,9 +30,9 @@ export function portFields(
   follow();
   return [
     portPart('Name of the port',
-      portInput({ class: 'input mono', placeholder: 'name', value: name, maxlength: 63, 'data-part': 'name' })),
+      plainInput('mono', { placeholder: 'name', value: name, maxlength: 63, 'data-part': 'name' })),
     portPart('Port inside; empty for the same number as on the host',
-      portInput({ class: 'input num', placeholder: 'port inside', inputmode: 'numeric', value: String(number ?? ''),
+      plainInput('num', { placeholder: 'port inside', inputmode: 'numeric', value: String(number ?? ''),
         'data-part': 'container_port' })),
     portPart('What is behind it', kinds),
     portPart('Who may connect',
@@ -61,6 +60,6 @@ export function portRequest({ name, container_port: number, kind, access, user }
 // A row with a button that takes it away.
 export function rowWith(label, remove, ...parts) {
   const node = element('div.form-row', element('div.form-grid', ...parts),
-    element('button.btn.icon.quiet', { 'aria-label': label, on: { click: () => remove(node) } }, icon('close')));
+    element('button.btn.icon.quiet', { 'aria-label': label, click: () => remove(node) }, icon('close')));
   return node;
 }

@@ -1,7 +1,7 @@
 // Sending a form: what is refused is said at its fields, else in a notice.
 import { element, find, setAttribute } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
-import { refused } from '../frame/notices.js';
+import { refused, showOnly } from '../frame/notices.js';
 import { pointAtErrors, showErrors } from './form.js';
 
 // The place of a form's notice.
@@ -9,8 +9,7 @@ export const noticePlace = () => element('div', { 'data-refused': true, hidden: 
 
 function showNotice(form, notice) {
   const place = find('[data-refused]', form);
-  place.replaceChildren(...(notice ? [notice] : []));
-  place.hidden = notice === null;
+  showOnly(place, notice);
   if (notice && !find('[aria-invalid]', form)) notice.focus();
 }
 
@@ -28,7 +27,7 @@ export async function sendForm(form, button, what, request) {
   if (isOffline() || button.getAttribute('aria-busy') === 'true') return null;
   showNotice(form, null);
   showErrors(form, []);
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   try {
     return [await request()];
   } catch (error) {

@@ -5,12 +5,19 @@ import { skeleton } from '../frame/frame.js';
 // A cell; its label stands before it where the table is folded.
 export const cell = (label, kind, ...content) => element('td', { 'data-l': label, class: kind || null }, ...content);
 
-// A table whose roles are written out, since folding changes how it is displayed. `heads`: [title, class].
+// The head of a table: its titles, or [title, class]; one without a title is of what can be done.
+export function tableHead(heads) {
+  const head = entry => {
+    const [title, align] = [entry].flat();
+    return element('th', { scope: 'col', class: align }, title || element('span.vh', 'Actions'));
+  };
+  return element('thead', element('tr', heads.map(head)));
+}
+
+// A table that is folded where the window is narrow.
 export function tableOf(label, heads, { kind = 'mid' } = {}) {
-  const head = ([title, align]) =>
-    element('th', { scope: 'col', class: align || null }, title || element('span.vh', 'Actions'));
-  return element('table', { class: `table fold ${kind}`.trim(), 'aria-label': label },
-    element('thead', element('tr', heads.map(head))), element('tbody'));
+  return element('table', { class: `table fold ${kind}`.trim(), 'aria-label': label }, tableHead(heads),
+    element('tbody'));
 }
 
 // A skeleton of the table, its rows as high as the real ones: `widths` has the widths in each cell.
@@ -19,5 +26,5 @@ export function skeletonOf(label, heads, widths, number = 5) {
     element('tr.plain', widths.map(cellWidths => element('td', element('div.stack-2', skeleton(...cellWidths)))));
   const table = tableOf(label, heads);
   find('tbody', table).append(...Array.from({ length: number }, row));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': `Loading ${label.toLowerCase()}` }, table);
+  return element('section.panel', { 'aria-busy': true, 'aria-label': `Loading ${label.toLowerCase()}` }, table);
 }

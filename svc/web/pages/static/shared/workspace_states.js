@@ -1,12 +1,7 @@
 // The states of workspaces and of what sets them up, in words.
-import { element } from '../frame/dom.js';
-
 export const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
 export const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating',
   copying: 'Copying its image', checking: 'Looking for its image' };
-
-// A shape and a word: never colour alone.
-export const stateMark = (kind, text) => element('span', { class: `state ${kind}` }, text);
 
 // Whether the idle policy runs: null, or when it began and when it acts.
 export function idleOf({ status, idle }) {

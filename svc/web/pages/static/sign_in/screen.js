@@ -1,10 +1,11 @@
 // The sign-in screen.
 import { call, session } from '../frame/api.js';
-import { element, find, icon } from '../frame/dom.js';
+import { element, find, notice } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { startLine } from '../frame/line.js';
 import { destinationOf } from './destination.js';
 import { signInForm, signInHelp } from './form.js';
+import { commaList } from '../frame/format.js';
 
 const arrive = () => location.replace(destinationOf(location.href));
 
@@ -28,14 +29,14 @@ const WHY = {
 function why() {
   const text = WHY[new URLSearchParams(location.search).get('why')];
   return text
-    ? [element('div.notice.inset', icon('info'), element('div', element('p', text)))]
+    ? [notice('inset', 'info', element('p', text))]
     : [];
 }
 
 async function showVersion() {
   try {
     const { version, commit } = await call('GET', '/api/version');
-    find('[data-version]').textContent = `svc ${[version, commit.slice(0, 7)].filter(Boolean).join(', ')}`;
+    find('[data-version]').textContent = `svc ${commaList(version, commit.slice(0, 7))}`;
   } catch { /* the form says what is wrong when it is sent */ }
 }
 

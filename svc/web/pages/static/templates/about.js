@@ -1,6 +1,18 @@
 // A template in words: what it gives, what it brings, what it is made from, and where its image is.
 import { element } from '../frame/dom.js';
-import { amount, counted, duration, gibibytes, quoted, formatSize, time } from '../frame/format.js';
+import { commandText, quoted } from '../frame/commands.js';
+import { amount, counted, duration, gibibytes, formatSize, time, commaList } from '../frame/format.js';
+import {
+  IMAGE_BUILD,
+  IMAGE_DELETE,
+  IMAGE_PULL,
+  TEMPLATE_CLONE,
+  TEMPLATE_DELETE,
+  TEMPLATE_DISABLE,
+  TEMPLATE_EDIT,
+  TEMPLATE_ENABLE,
+  WORKSPACE_SETUP,
+} from '../generated/actions.js';
 
 // What this person calls a template on a command line, and in an address: its name where that means no other.
 /** @param {Api.Template} template */
@@ -8,6 +20,10 @@ export function referenceOf(template, others = []) {
   const isOther = other => other.scope === 'private' && other.name === template.name && other.id !== template.id;
   return template.scope === 'global' && others.some(isOther) ? template.id : template.name;
 }
+
+// The template in the API.
+/** @type {(template: {id: string}) => `/api/templates/${string}`} */
+export const apiPathOf = ({ id }) => `/api/templates/${encodeURIComponent(id)}`;
 
 export const addressOf = (reference, tab = '') => `/templates/${encodeURIComponent(reference)}${tab && `/${tab}`}`;
 
@@ -45,8 +61,8 @@ export function brings({ launchers, ports, idle }) {
 
 export function originOf({ source, cloned_from: origin }, nameOf = id => id) {
   if (source.type === 'registry') return source.image_ref;
-  return [`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`,
-    origin && `cloned from ${nameOf(origin)}`].filter(Boolean).join(', ');
+  return commaList(`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`,
+    origin && `cloned from ${nameOf(origin)}`);
 }
 
 // Whether workspaces can be made from it only after a build in the person's own store.
@@ -118,27 +134,27 @@ export function farOf(progress) {
 
 // The commands of a template, by action.
 export function commandsOf(reference) {
-  const name = quoted(reference);
+  const own = (row, ...more) => [row, reference, ...more];
   return {
-    get: `svc template get ${name}`,
-    use: `svc ws setup --template ${name} --name ${quoted(`${reference}-1`)}`,
-    clone: to => `svc template clone ${name} --name ${quoted(to)}`,
-    build: `svc image build ${name} --wait`,
-    pull: `svc image pull ${name} --wait`,
-    enable: revision => `svc template enable ${name}${revision ? ` --revision ${revision}` : ''}`,
-    disable: `svc template disable ${name}`,
-    delete: `svc template delete ${name} --yes`,
-    removeImage: `svc image delete ${name} --yes`,
-    export: `svc template export ${name} --out ${quoted(`${reference}.tar`)}`,
-    dockerfile: `svc template dockerfile ${name}`,
-    save: revision =>
-      `svc template dockerfile ${name} --set --file Dockerfile${revision ? ` --revision ${revision}` : ''}`,
-    edit: (patch, revision) =>
-      `echo ${quoted(JSON.stringify(patch))} | svc template edit ${name} --file -${
-        revision ? ` --revision ${revision}` : ''
-      }`,
-    diff: (from, to) => `svc template diff ${name} --from ${from} --to ${to}`,
-    revisions: `svc template revisions ${name}`,
+    get: own('template get'),
+    image: own('image status'),
+    use: own(WORKSPACE_SETUP, `${reference}-1`),
+    clone: to => own(TEMPLATE_CLONE, to),
+    build: own(IMAGE_BUILD),
+    pull: own(IMAGE_PULL),
+    enable: (revision = null) => own(TEMPLATE_ENABLE, ['--revision', revision]),
+    disable: own(TEMPLATE_DISABLE),
+    delete: own(TEMPLATE_DELETE, '--yes'),
+    removeImage: own(IMAGE_DELETE, '--yes'),
+    export: own('template export', '--out', `${reference}.tar`),
+    dockerfile: own('template dockerfile'),
+    save: (revision = null) => own('template dockerfile', '--set', '--file', 'Dockerfile', ['--revision', revision]),
+    edit: (patch = null, revision = null) =>
+      patch
+        ? `echo ${quoted(JSON.stringify(patch))} | ${commandText(own(TEMPLATE_EDIT, '-', ['--revision', revision]))}`
+        : own(TEMPLATE_EDIT, 'patch.json'),
+    diff: (from = null, to = null) => own('template diff', ['--from', from], ['--to', to]),
+    revisions: own('template revisions'),
   };
 }
 

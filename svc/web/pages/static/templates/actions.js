@@ -1,24 +1,17 @@
 // What can be done with a template, from every screen that shows one.
 import { call } from '../frame/api.js';
-import { find } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../shared/cancelling.js';
 import { counted } from '../frame/format.js';
-import { commandsOf } from './about.js';
-import { perform } from '../screen/perform.js';
+import { commandsOf, apiPathOf } from './about.js';
+import { perform } from '../screen/page.js';
 
 /** @param {Api.Template} template */
-const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
-
-// What the button of a refusal says: the request that its action names.
-export async function actOf(action) {
-  await perform(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun`,
-    act: actOf }, () => call(action.method, action.path, { body: action.body }));
-}
+const pathOf = (template, rest = '') => `${apiPathOf(template)}${rest}`;
 
 /** @param {Api.Template} template */
 export function enable(button, template) {
-  return perform(button, { what: `${template.name} was not enabled.`, done: `${template.name}: enabled`, act: actOf },
+  return perform(button, { what: `${template.name} was not enabled.`, done: `${template.name}: enabled` },
     () => call('POST', pathOf(template, '/enable'), { body: { revision: template.revision } }));
 }
 
@@ -34,7 +27,7 @@ export async function disable(button, template, reference) {
     line: commandsOf(reference).disable,
   });
   return is
-    ? perform(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled`, act: actOf },
+    ? perform(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled` },
       () => call('POST', pathOf(template, '/disable'), { body: {} }))
     : null;
 }
@@ -43,16 +36,14 @@ export async function disable(button, template, reference) {
 /** @param {Api.Template} template */
 export async function fetchImage(button, template, verb) {
   const came = await perform(button, { what: `The ${verb} of ${template.name} was not begun.`,
-    done: `${template.name}: ${verb} begun`, act: actOf },
-    () => call('POST', pathOf(template, `/image/${verb}`), { body: {} }));
+    done: `${template.name}: ${verb} begun` }, () => call('POST', pathOf(template, `/image/${verb}`), { body: {} }));
   return came ? [came[0].operation] : null;
 }
 
 /** @param {Api.Operation} operation */
 export async function cancel(button, operation) {
   return await askToCancel(operation)
-    && perform(button, { what: 'It was not cancelled.', done: 'Cancelled' },
-      () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
+    && perform(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => sendCancel(operation.id));
 }
 
 // Delete it, after saying what stays. `using` is how many workspaces were made from it; null is not known.
@@ -71,7 +62,7 @@ export async function deleteTemplate(button, template, reference, using) {
   const is = await ask({ title: `Delete ${template.name}?`, paragraphs: text, action: `Delete ${template.name}`,
     line: commandsOf(reference).delete, danger: true });
   return is
-    ? perform(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted`, act: actOf },
+    ? perform(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted` },
       () => call('DELETE', pathOf(template)))
     : null;
 }

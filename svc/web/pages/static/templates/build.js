@@ -1,7 +1,8 @@
 // A build or pull with its log: as far as it is, then line by line; the page may be closed meanwhile.
 import { call } from '../frame/api.js';
-import { element, find, findAll, icon } from '../frame/dom.js';
-import { duration, time } from '../frame/format.js';
+import { element, find, findAll, icon, stateMark } from '../frame/dom.js';
+import { duration, time, commaList } from '../frame/format.js';
+import { cancelCommand } from '../shared/cancelling.js';
 import { farOf } from './about.js';
 import { pressable, putIn } from './page.js';
 
@@ -110,16 +111,16 @@ function headOf(operation, { title, cancel, step, save }) {
   const [shape, text] = STATES[status], isOpen = status === 'queued' || status === 'running';
   const failedAt = /\bstep \d+ of \d+\b/.exec(error?.message ?? '')?.[0]; // the last figures may be of a step before
   const far = status === 'running'
-    ? [phase, farOf(progress) || step].filter(Boolean).join(', ')
+    ? commaList(phase, farOf(progress) || step)
     : status === 'failed' && failedAt
     ? `Failed at ${failedAt}`
     : '';
   const took = ended ? `, took ${duration((Date.parse(ended) - Date.parse(begun)) / 1000)}` : '';
   return [element('h2', { id: 'log-h' }, `${NAMES[kind] ?? kind} of ${title}`),
-    element('span', { class: `state ${shape}` }, far ? far.charAt(0).toUpperCase() + far.slice(1) : text),
+    stateMark(shape, far ? far.charAt(0).toUpperCase() + far.slice(1) : text),
     element('span.muted.small', 'begun ', time(begun, 'ago'), took),
     element('div.actions',
-      isOpen && pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${id}`, key: 'cancel-log', run: cancel }),
-      element('button.btn.sm.quiet', { 'data-cmd': `svc operation log ${id}`, 'data-key': 'save-log',
-        on: { click: save } }, icon('download'), 'Save the log'))];
+      isOpen && pressable('Cancel', { kind: 'sm', cmd: cancelCommand(id), key: 'cancel-log', run: cancel }),
+      element('button.btn.sm.quiet', { cmd: ['operation log', id], key: 'save-log', click: save }, icon('download'),
+        'Save the log'))];
 }

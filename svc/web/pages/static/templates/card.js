@@ -25,8 +25,8 @@ export function cardOf(template, context) {
   return element('li.card', { 'data-id': template.id },
     element('div.stack',
       element('div.row.between',
-        element('a.name.ref', { href: addressOf(reference), 'data-cmd': commandsOf(reference).get,
-          'data-key': `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
+        element('a.name.ref', { href: addressOf(reference), cmd: commandsOf(reference).get,
+          key: `name-${template.id}` }, template.name), tagOf(template, image) ?? revision),
       template.description && element('span.soft.small.ref', template.description)),
     element('dl.facts', fact('Size', element('dd', gives(template))), fact('Apps', element('dd', brings(template))),
       fact('Image', element('dd.mono.clip', { title: from }, from)), fact('State', element('dd', imageState(image))),
@@ -42,34 +42,34 @@ function buttonsFor(template, { reference, image, build, enable, clone }) {
     label: `Clone ${template.name}`, run: () => clone(template) });
   if (isBarred(template, image))
     return [
-      element('a.btn.sm', { href: addressOf(reference), 'data-cmd': commands.get, 'data-key': `why-${id}`,
+      element('a.btn.sm', { href: addressOf(reference), cmd: commands.get, key: `why-${id}`,
         'aria-label': `Why ${template.name} cannot be used` }, 'Why'),
       copy,
     ];
   if (template.status === 'enabled')
     return [
-      element('a.btn.sm', { href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use,
-        'data-key': `use-${id}`, 'aria-label': `New workspace from ${template.name}` }, 'New workspace'),
+      element('a.btn.sm', { href: `/new?template=${encodeURIComponent(reference)}`, cmd: commands.use, key: `use-${id}`,
+        'aria-label': `New workspace from ${template.name}` }, 'New workspace'),
       copy,
     ];
   if (!mayChange(template)) return [copy];
   const edit = element('a.btn.sm.quiet', {
     href: addressOf(reference, template.source.has_dockerfile ? 'dockerfile' : ''),
-    'data-cmd': template.source.has_dockerfile ? commands.dockerfile : commands.get,
-    'data-key': `edit-${id}`,
+    cmd: template.source.has_dockerfile ? commands.dockerfile : commands.get,
+    key: `edit-${id}`,
     'aria-label': `Edit ${template.name}`,
   }, 'Edit');
   if (template.scope === 'global')
     return [
-      element('a.btn.sm', { href: `/admin/templates/${encodeURIComponent(id)}`, 'data-cmd': commands.get,
-        'data-key': `review-${id}`, 'aria-label': `Review ${template.name}` }, 'Review'),
+      element('a.btn.sm', { href: `/admin/templates/${encodeURIComponent(id)}`, cmd: commands.get, key: `review-${id}`,
+        'aria-label': `Review ${template.name}` }, 'Review'),
       copy,
     ];
   if (image?.operation)
     return [
-      element('a.btn.sm', { href: addressOf(reference, 'dockerfile'),
-        'data-cmd': `svc operation watch ${image.operation.id}`, 'data-key': `see-${id}`,
-        'aria-label': `See the ${image.operation.kind} of ${template.name}` }, `See the ${image.operation.kind}`),
+      element('a.btn.sm', { href: addressOf(reference, 'dockerfile'), cmd: ['operation watch', image.operation.id],
+        key: `see-${id}`, 'aria-label': `See the ${image.operation.kind} of ${template.name}` },
+        `See the ${image.operation.kind}`),
       edit,
     ];
   if (needsBuild(template, image))

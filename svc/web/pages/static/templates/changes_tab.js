@@ -1,9 +1,10 @@
 // The tab that compares revisions; loaded when it is opened.
-import { element } from '../frame/dom.js';
+import { element, panel } from '../frame/dom.js';
 import { refused } from '../frame/notices.js';
 import { counted, time } from '../frame/format.js';
 import { commandsOf } from './about.js';
 import { countsOf, diffTable } from './changes.js';
+import { tableHead } from '../shared/tables.js';
 
 // `known`: template, revisions, difference, reference; `compare` is what its choices do.
 export function changesPanels(known, { compare, pressable }) {
@@ -12,7 +13,7 @@ export function changesPanels(known, { compare, pressable }) {
     return [element('p.muted', 'There is one revision: nothing has changed yet.'),
       revisionsTable(known, () => {}, pressable)];
   const choice = (key, title, chosen) =>
-    element('label.row.small', title, element('select.input.auto', { 'data-key': key, on: { change: event =>
+    element('label.row.small', title, element('select.input.auto', { key, on: { change: event =>
       compare({ [key]: Number(event.target.value) }) } }, revisions.map(one =>
         element('option', { value: one.revision, selected: one.revision === chosen }, `revision ${one.revision}`)
       )));
@@ -22,10 +23,9 @@ export function changesPanels(known, { compare, pressable }) {
       : []
   );
   return [
-    element('section.panel', { 'aria-labelledby': 'diff-h' },
-      element('header', element('h2', { id: 'diff-h' }, 'What changed'), choice('from', 'from', difference.before),
-        choice('to', 'to', difference.after), difference.dockerfile
-        && element('div.actions', element('span.muted.small.num', `Dockerfile ${countsOf(difference.dockerfile)}`))),
+    panel('diff-h', 'What changed', [choice('from', 'from', difference.before), choice('to', 'to', difference.after),
+      difference.dockerfile
+      && element('div.actions', element('span.muted.small.num', `Dockerfile ${countsOf(difference.dockerfile)}`))],
       difference.refusal
         ? element('div.body', refused(difference.refusal, { what: 'They could not be compared.' }))
         : diffTable(difference, { marks,
@@ -50,10 +50,7 @@ function revisionsTable({ revisions, reference }, compare, pressable) {
           key: `compare-${one.revision}`, label: `Compare revision ${one.revision} with the current one`, run: () =>
             compare(one.revision) })))
   );
-  const head = ['Revision', 'Made', 'Image', 'Used by'].map(title => element('th', { scope: 'col' }, title));
-  return element('section.panel', { 'aria-labelledby': 'revisions-h' },
-    element('header', element('h2', { id: 'revisions-h' }, 'Revisions')),
+  return panel('revisions-h', 'Revisions', null,
     element('table.table.fold', { 'aria-labelledby': 'revisions-h' },
-      element('thead', element('tr', head, element('th', { scope: 'col' }, element('span.vh', 'Compare')))),
-      element('tbody', rows)));
+      tableHead(['Revision', 'Made', 'Image', 'Used by', element('span.vh', 'Compare')]), element('tbody', rows)));
 }

@@ -1,27 +1,25 @@
 // The files that a Dockerfile is built with: seen, added, replaced, removed.
 import { call } from '../frame/api.js';
-import { element, find } from '../frame/dom.js';
+import { element, find, panel } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { quoted } from '../frame/format.js';
-import { bytes } from './about.js';
+import { bytes, apiPathOf } from './about.js';
+import { tableHead } from '../shared/tables.js';
+import { plainInput } from '../shared/form.js';
 
 const VISIBLE_MAX = 200;
 
 // `page` has what the page's own module exports.
-export function createFiles(place, { action, pressable, put, actOf }) {
+export function createFiles(place, { action, pressable, put }) {
   const state = { template: null, reference: '', files: [], isReadOnly: true, chosen: null };
-  const path = element('input.input.mono', { 'aria-label': 'Its path among the files', autocomplete: 'off',
-    spellcheck: 'false', maxlength: '255', 'data-key': 'context-path' });
-  const chooser = element('input.vh', { type: 'file', 'aria-label': 'File', 'data-key': 'context-file',
-    tabindex: '-1' });
-  const line = rest => `svc template context ${quoted(state.reference)} ${rest}`;
-  const pathOf = name =>
-    `/api/templates/${encodeURIComponent(state.template.id)}/context/file?path=${encodeURIComponent(name)}`;
+  const path = plainInput('mono', { 'aria-label': 'Its path among the files', maxlength: '255', key: 'context-path' });
+  const chooser = element('input.vh', { type: 'file', 'aria-label': 'File', key: 'context-file', tabindex: '-1' });
+  const commandFor = (...options) => ['template context', state.reference, ...options];
+  const pathOf = name => `${apiPathOf(state.template)}/context/file?path=${encodeURIComponent(name)}`;
   const body = element('div'),
-    panel = element('section.panel', { 'aria-labelledby': 'context-h', 'data-context': true },
-      element('header', element('h2', { id: 'context-h' }, 'Files that it is built with'), element('span.count'),
-        element('div.actions')), chooser, body);
-  place.append(panel);
+    section = panel('context-h', 'Files that it is built with', [element('span.count'), element('div.actions')], {
+      'data-context': true,
+    }, chooser, body);
+  place.append(section);
 
   chooser.addEventListener('change', () => {
     [state.chosen] = chooser.files;
@@ -33,8 +31,7 @@ export function createFiles(place, { action, pressable, put, actOf }) {
 
   async function send(button) {
     const { chosen } = state;
-    const came = await action(button, { what: `${path.value} was not saved.`, done: `${path.value}: saved`,
-      act: actOf },
+    const came = await action(button, { what: `${path.value} was not saved.`, done: `${path.value}: saved` },
       () => call('PUT', pathOf(path.value), { body: new Blob([chosen], { type: 'application/octet-stream' }) }));
     if (came) forget();
   }
@@ -48,27 +45,26 @@ export function createFiles(place, { action, pressable, put, actOf }) {
   async function remove(button, name) {
     const is = await ask({ title: `Remove ${name}?`,
       paragraphs: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], action: 'Remove it',
-      line: line(`--remove ${quoted(name)}`), danger: true });
+      line: commandFor('--remove', name), danger: true });
     if (is)
-      await action(button, { what: `${name} was not removed.`, done: `${name}: removed`, act: actOf },
+      await action(button, { what: `${name} was not removed.`, done: `${name}: removed` },
         () => call('DELETE', pathOf(name)));
   }
 
   function show() {
     const { files, isReadOnly, chosen } = state;
-    panel.hidden = isReadOnly && files.length === 0;
-    find('.count', panel).textContent = String(files.length);
-    put(find('.actions', panel), !isReadOnly
-      && pressable('Add or replace', { kind: 'sm', cmd: line('--set PATH --file FILE'), key: 'context-add',
-        run: () => chooser.click() }));
+    section.hidden = isReadOnly && files.length === 0;
+    find('.count', section).textContent = String(files.length);
+    put(find('.actions', section), !isReadOnly
+      && pressable('Add or replace', { kind: 'sm', cmd: commandFor('--set', 'PATH', '--file', 'FILE'),
+        key: 'context-add', run: () => chooser.click() }));
     const has = files.some(one => one.path === path.value);
     const form = chosen
       && element('div.body.row', { 'data-chosen': true }, element('span.small', `${bytes(chosen.size)} as`),
         element('span', { 'data-path': true }),
         pressable(has ? 'Replace it' : 'Add it', { kind: 'sm',
-          cmd: line(`--set ${quoted(path.value || 'PATH')} --file ${quoted(chosen.name)}`), key: 'context-put',
-          run: send }),
-        element('button.btn.sm.quiet', { 'data-key': 'context-forget', on: { click: forget } }, 'Cancel'));
+          cmd: commandFor('--set', path.value || 'PATH', '--file', chosen.name), key: 'context-put', run: send }),
+        element('button.btn.sm.quiet', { key: 'context-forget', click: forget }, 'Cancel'));
     const hadFocus = document.activeElement === path;
     path.remove();
     put(body, form, files.length
@@ -84,12 +80,10 @@ export function createFiles(place, { action, pressable, put, actOf }) {
       element('tr',
         element('td', element('span.mono.ref', name), executable && [' ', element('span.tag', 'executable')]),
         element('td.r', { 'data-l': 'Size' }, bytes(size)), element('td.c-act', !state.isReadOnly
-          && pressable('Remove', { kind: 'sm quiet', cmd: line(`--remove ${quoted(name)}`), key: `remove-${name}`,
+          && pressable('Remove', { kind: 'sm quiet', cmd: commandFor('--remove', name), key: `remove-${name}`,
             label: `Remove ${name}`, run: button => remove(button, name) })));
-    const heads = [element('th', { scope: 'col' }, 'Path'), element('th.r', { scope: 'col' }, 'Size'),
-      element('th', { scope: 'col' }, element('span.vh', 'Actions'))];
     return [
-      element('table.table.fold.dense.mid', { 'aria-labelledby': 'context-h' }, element('thead', element('tr', heads)),
+      element('table.table.fold.dense.mid', { 'aria-labelledby': 'context-h' }, tableHead(['Path', ['Size', 'r'], '']),
         element('tbody', state.files.slice(0, VISIBLE_MAX).map(row))),
       state.files.length > VISIBLE_MAX
       && element('p.body.muted.small',

@@ -1,9 +1,9 @@
 // The fields of a template that its Dockerfile has not: changed as one edit, over the version that was read.
 import { call } from '../frame/api.js';
-import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { element, find, findAll, icon, notice, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
-import { commandsOf } from './about.js';
-import { field, pointAtErrors } from '../shared/form.js';
+import { commandsOf, apiPathOf } from './about.js';
+import { field, pointAtErrors, plainInput } from '../shared/form.js';
 import { noticePlace, sendForm } from '../shared/send_form.js';
 import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
 
@@ -24,7 +24,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
   const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)),
     env: envFields(template), ports: portsFields(template), rest: restField(template) };
   const other = element('div', { hidden: true, 'data-conflict': true });
-  const go = element('button.btn.primary', { type: 'submit', 'data-key': 'save-fields' }, 'Save');
+  const go = element('button.btn.primary', { type: 'submit', key: 'save-fields' }, 'Save');
   const commands = commandsOf(reference);
 
   function patchOf() {
@@ -34,7 +34,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
   }
 
   function follow() {
-    let line = commands.get;
+    let line = /** @type {any} */ (commands.get);
     try {
       const patch = patchOf();
       if (Object.keys(patch).length) line = commands.edit(patch, template.revision);
@@ -59,7 +59,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     await sendForm(form, go, `${template.name} was not changed.`, async () => {
       try {
         done(
-          await call('PATCH', `/api/templates/${encodeURIComponent(template.id)}`, { body: patch, ifMatch: state.tag })
+          await call('PATCH', apiPathOf(template), { body: patch, ifMatch: state.tag })
         );
       } catch (error) {
         if (error.status !== 412) throw error;
@@ -77,16 +77,15 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
       element('pre.code.conflict', { tabindex: '0' }, typeof data === 'string' ? data : JSON.stringify(data, null, 1));
     other.hidden = false;
     other.replaceChildren(
-      element('div.notice.warn', { role: 'alert', tabindex: '-1' }, icon('warning'),
-        element('div',
-          element('p', element('b', `Revision ${now.template.revision} was saved elsewhere meanwhile. `), both.length
-            ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.'
-            : 'It has other fields than yours: save again to have both.'),
-          ...both.map(key =>
-            element('div.cols.half',
-              element('div.stack', element('b.small', `${key}, saved elsewhere`), value(baseOf(now.template, key))),
-              element('div.stack', element('b.small', `${key}, yours`), value(patch[key])))
-          )))
+      notice('warn', 'warning', { role: 'alert', tabindex: '-1' },
+        element('p', element('b', `Revision ${now.template.revision} was saved elsewhere meanwhile. `), both.length
+          ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.'
+          : 'It has other fields than yours: save again to have both.'),
+        ...both.map(key =>
+          element('div.cols.half',
+            element('div.stack', element('b.small', `${key}, saved elsewhere`), value(baseOf(now.template, key))),
+            element('div.stack', element('b.small', `${key}, yours`), value(patch[key])))
+        ))
     );
     find('.notice', other).focus();
   }
@@ -98,7 +97,7 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
     }, input: follow, change: follow } }, element('header', element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
     element('div.body.stack-4', other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node,
       parts.ports.node, parts.rest.node, noticePlace()),
-    element('footer', element('button.btn', { 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
+    element('footer', element('button.btn', { key: 'cancel-edit', click: () => closed() }, 'Cancel'), go,
       element('span.muted.small',
         `Saves revision ${
           template.revision + 1
@@ -132,19 +131,16 @@ const wholePort = ({ name, container_port: number = null, access = 'owner', kind
 /** @param {Api.Template} template */
 function plainFields(template) {
   const isImage = template.source.type === 'registry';
-  const name = element('input.input.mono', { value: template.name, autocomplete: 'off', spellcheck: 'false',
-    maxlength: '63' });
+  const name = plainInput('mono', { value: template.name, maxlength: '63' });
   const text = element('input.input', { value: template.description, autocomplete: 'off', maxlength: '1024' });
-  const image = element('input.input.mono', { value: template.source.image_ref, autocomplete: 'off',
-    spellcheck: 'false' });
+  const image = plainInput('mono', { value: template.source.image_ref });
   const action = element('select.input',
     [['none', 'Nothing'], ['notify', 'Only note it in the activity'], ['stop', 'Stop the workspace']].map((
       [value, title],
     ) => element('option', { value, selected: value === template.idle.action }, title)));
   const minutes = element('input.input', { type: 'number', min: '10', max: '10080',
     value: template.idle.after_minutes ?? '' });
-  const network = element('input.input.mono', { value: template.network ?? '', autocomplete: 'off', spellcheck: 'false',
-    maxlength: '63' });
+  const network = plainInput('mono', { value: template.network ?? '', maxlength: '63' });
   const idle = () => (action.value === 'none'
     ? { ...template.idle, action: 'none',
       after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null }
@@ -195,69 +191,64 @@ function numberFields(template, part) {
         mode && field(`${part}.gpu_mode`, 'GPUs are', mode))) };
 }
 
-/** @param {Api.Template} template */
-function envFields(template) {
-  const list = element('div.stack-2');
-  const rowOf = one => {
-    const row = element('div.variable', { 'data-variable': true },
-      element('input.input.mono', { 'aria-label': 'Name of the variable', value: one.name, spellcheck: 'false',
-        autocomplete: 'off' }),
-      element('input.input.mono', { 'aria-label': 'Its value', value: one.value ?? '',
-        placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false',
-        autocomplete: 'off' }),
-      element('label.check', element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
-      element('button.btn.icon.sm.quiet', { 'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => {
-        row.remove();
-        add.focus();
-        list.dispatchEvent(new Event('input', { bubbles: true }));
-      } } }, icon('close')));
-    return row;
-  };
-  const add = element('button.btn.sm', { 'data-key': 'add-variable', on: { click: () => {
-    const row = rowOf({ name: '', value: '', secret: false });
-    list.append(row);
-    find('input', row).focus();
-  } } }, icon('plus'), 'Variable');
-  list.append(...template.env.map(rowOf));
-  const value = () =>
-    findAll('[data-variable]', list).map(row => {
-      const [name, text, secret] = findAll('input', row);
-      return secret.checked
-        ? { name: name.value.trim(), ...text.value !== '' && { value: text.value }, secret: true }
-        : { name: name.value.trim(), value: text.value, secret: false };
-    }).filter(one => one.name);
-  return { value,
-    node: element('div.section.field', { role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env',
-      id: 'env-fields', tabindex: '-1' }, element('h3', { id: 'env-h' }, 'Variables'), list,
-      element('div.row', add,
-        element('span.help', 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
-}
-
-/** @param {Api.Template} template */
-function portsFields(template) {
+// A list of rows, {value, node}: `rowOf(item, remove)` makes one, `valueOf(list)` reads them.
+function listField(field, { title, label, items, rowOf, valueOf, help }) {
   const list = element('div.stack-2');
   const remove = row => {
     row.remove();
     add.focus();
     list.dispatchEvent(new Event('input', { bubbles: true }));
   };
-  const rowOf = port =>
-    rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port));
-  const add = element('button.btn.sm', { 'data-key': 'add-port', on: { click: () => {
-    const row = rowOf({});
+  const add = element('button.btn.sm', { key: `add-${label.toLowerCase()}`, click: () => {
+    const row = rowOf({ name: '' }, remove);
     list.append(row);
     find('input', row).focus();
-  } } }, icon('plus'), 'Port');
-  list.append(...template.ports.map(rowOf));
-  const value = () =>
-    findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest);
-  return { value,
-    node: element('div.section.field', { role: 'group', 'aria-labelledby': 'ports-h', 'data-field': 'ports',
-      id: 'ports-fields', tabindex: '-1' }, element('h3', { id: 'ports-h' }, 'Ports'), list,
-      element('div.row', add,
-        element('span.help',
-          'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.'))) };
+  } }, icon('plus'), label);
+  list.append(...items.map(item => rowOf(item, remove)));
+  return { value: () => valueOf(list),
+    node: element('div.section.field', { role: 'group', 'aria-labelledby': `${field}-h`, 'data-field': field,
+      id: `${field}-fields`, tabindex: '-1' }, element('h3', { id: `${field}-h` }, title), list,
+      element('div.row', add, element('span.help', help))) };
 }
+
+/** @param {Api.Template} template */
+const envFields = template =>
+  listField('env', {
+    title: 'Variables',
+    label: 'Variable',
+    items: template.env,
+    rowOf: ({ name, value = '', secret = false, is_set: isSet = false }, remove) => {
+      const row = element('div.variable', { 'data-variable': true },
+        plainInput('mono', { 'aria-label': 'Name of the variable', value: name }),
+        plainInput('mono', { 'aria-label': 'Its value', value: value ?? '',
+          placeholder: secret && isSet ? 'kept; type another to change it' : '' }),
+        element('label.check', element('input', { type: 'checkbox', checked: secret }), 'secret'),
+        element('button.btn.icon.sm.quiet', { 'aria-label': `Remove ${name || 'the variable'}`,
+          click: () => remove(row) }, icon('close')));
+      return row;
+    },
+    valueOf: list =>
+      findAll('[data-variable]', list).map(row => {
+        const [name, text, secret] = findAll('input', row);
+        return secret.checked
+          ? { name: name.value.trim(), ...text.value !== '' && { value: text.value }, secret: true }
+          : { name: name.value.trim(), value: text.value, secret: false };
+      }).filter(one => one.name),
+    help: 'The value of a secret one is never shown again; the programs of a workspace see it.',
+  });
+
+/** @param {Api.Template} template */
+const portsFields = template =>
+  listField('ports', {
+    title: 'Ports',
+    label: 'Port',
+    items: template.ports,
+    rowOf: (port, remove) =>
+      rowWith(port.name ? `Remove the port ${port.name}` : 'Remove this port', remove, ...portFields(port)),
+    valueOf: list =>
+      findAll('.form-row', list).map(portTexts).filter(texts => texts.name || texts.container_port).map(portRequest),
+    help: 'Without a number the port inside is the one on the host, which a launcher finds in SVC_PORT.',
+  });
 
 /** @param {Api.Template} template */
 function restField(template) {

@@ -1,21 +1,21 @@
 // The Dockerfile: a textarea with line numbers outside it, saved only over the text that it was made of.
 // Loaded by the page of a template that has one; what it shares with that page is given to it.
 import { all, call, send } from '../frame/api.js';
-import { element, find, icon } from '../frame/dom.js';
+import { element, find, notice } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { counted } from '../frame/format.js';
-import { bytes, commandsOf } from './about.js';
+import { bytes, commandsOf, apiPathOf } from './about.js';
 import { createFiles } from './context_files.js';
 
 /** @param {Api.Template} template */
-const pathOfText = template => `/api/templates/${encodeURIComponent(template.id)}/dockerfile`;
+const pathOfText = template => `${apiPathOf(template)}/dockerfile`;
 
 // The stored text, its version, whether it is read-only, and the files that it is built with.
 /** @param {Api.Template} template */
 export async function readDockerfile(template, { background }) {
   const files = template.source.context_files
-    ? all(`/api/templates/${encodeURIComponent(template.id)}/context`, { background })
+    ? all(`${apiPathOf(template)}/context`, { background })
     : [];
   const [response, found] = await Promise.all([send('GET', pathOfText(template), { background }), files]);
   const { dockerfile: text, read_only: isReadOnly } = await response.json();
@@ -32,12 +32,12 @@ export function changedLines(before, after) {
 }
 
 // `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; the build's files
-// are shown in `filesPlace`; `page` has what the page's own module exports, and actOf of the actions.
+// are shown in `filesPlace`; `page` has what the page's own modules export.
 export function createEditor(place, { build, clone, changed, filesPlace, page }) {
-  const { announce, answer, pressable, put, actOf } = page;
-  const nums = element('div.nums', { 'aria-hidden': 'true' });
+  const { announce, answer, nextStep, pressable, put } = page;
+  const nums = element('div.nums', { 'aria-hidden': true });
   const text = element('textarea', { 'aria-label': 'Dockerfile', spellcheck: 'false', autocomplete: 'off',
-    autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', 'data-key': 'dockerfile' });
+    autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', key: 'dockerfile' });
   const head = element('header'), other = element('div', { hidden: true, 'data-conflict': true }),
     note = element('span.muted.small', { id: 'dockerfile-note' });
   place.append(
@@ -134,7 +134,7 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
         answer(
           refused(error, {
             what: isSaved ? 'The Dockerfile was saved, and could not be read again.' : 'The Dockerfile was not saved.',
-            act: actOf,
+            act: nextStep,
             dismiss: () => answer(null),
           })
         );
@@ -201,37 +201,36 @@ export function createEditor(place, { build, clone, changed, filesPlace, page })
     return [title,
       element('span.tag.line-tag', { role: 'status' },
         isDirty() ? `${counted(lines, 'line')} changed, not saved` : 'saved'), element('div.actions', isDirty()
-        && element('button.btn.sm.quiet', { 'data-key': 'undo', 'data-cmd': commands.dockerfile, on: { click: undo } },
-          'Undo all'), isDirty()
+        && element('button.btn.sm.quiet', { key: 'undo', cmd: commands.dockerfile, click: undo }, 'Undo all'), isDirty()
         && pressable(['Save', element('kbd', 'Ctrl S')], { kind: 'sm', cmd: saving, key: 'save', run: save,
           why: state.isPending ? 'Another text was saved: see below.' : '' }), isDirty()
         ? !state.isPending
-          && pressable('Save and build', { kind: 'sm primary', cmd: `${saving} && ${commands.build}`, key: 'save-build',
+          && pressable('Save and build', { kind: 'sm primary', cmd: [saving, commands.build], key: 'save-build',
             run: saveAndBuild })
         : !isFirst && pressable('Build again', { kind: 'sm', cmd: commands.build, key: 'build-again', run: build }))];
   }
 
   function theirs() {
     const isMine = state.theirs.title === 'What you had typed';
-    return element('div.notice.warn.inset', { role: isMine ? null : 'alert' }, icon('warning'),
-      element('div', element('p', element('b', state.theirs.title, '. '), isMine
+    return notice('warn.inset', 'warning', { role: isMine ? null : 'alert' },
+      element('p', element('b', state.theirs.title, '. '), isMine
         ? 'It is kept here until you leave the page.'
         : 'Your text is below, and not saved. If you save it over this one, this one stays a revision.'),
-        element('pre.code.conflict', { tabindex: '0', role: 'region', 'aria-label': state.theirs.title },
-          state.theirs.text), element('div.row', state.isPending
-          && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(0), key: 'save-over',
-            run: () => {
-              finish();
-              save();
-            } }),
-          element('button.btn.sm', { 'data-key': 'exchange', on: { click: exchange } },
-            isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
-          element('button.btn.sm.quiet', { 'data-key': 'close-conflict', on: { click: () => {
+      element('pre.code.conflict', { tabindex: '0', role: 'region', 'aria-label': state.theirs.title },
+        state.theirs.text), element('div.row', state.isPending
+        && pressable('Save mine over it', { kind: 'sm', cmd: commandsOf(state.reference).save(), key: 'save-over',
+          run: () => {
             finish();
-            state.theirs = null;
-            show();
-            text.focus();
-          } } }, 'Close'))));
+            save();
+          } }),
+        element('button.btn.sm', { key: 'exchange', click: exchange },
+          isMine ? 'Put it back into the editor' : 'Edit this one, and keep mine here'),
+        element('button.btn.sm.quiet', { key: 'close-conflict', click: () => {
+          finish();
+          state.theirs = null;
+          show();
+          text.focus();
+        } }, 'Close')));
   }
 
   text.addEventListener('input', () => {

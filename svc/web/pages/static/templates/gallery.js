@@ -1,7 +1,8 @@
 // The templates screen: a card for each, everybody's and one's own.
 import { all } from '../frame/api.js';
-import { command, element, find, icon } from '../frame/dom.js';
+import { command, element, find, icon, empty } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
+import { TEMPLATE_CREATE, TEMPLATE_IMPORT } from '../generated/actions.js';
 import { setLine } from '../frame/line.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
@@ -46,10 +47,10 @@ function show() {
 }
 
 function emptyGallery() {
-  return element('section.empty.dash', element('h2', 'No template yet'),
+  return empty('No template yet',
     element('p', 'A template names an image, or has a Dockerfile, and sets what a workspace made from it gets. '
       + 'Administrators enable those for everybody; make or import one of your own.'),
-    command('svc template create --dockerfile Dockerfile --name NAME'));
+    command(['template create', '--dockerfile', 'Dockerfile', '--name', 'NAME']));
 }
 
 const filters = () =>
@@ -70,10 +71,10 @@ function showCards() {
     group.hidden = found.length === 0 || (view.filter !== 'all' && view.filter !== scope);
     putIn(find('.cards', group), ...found.slice(0, view.most[scope]).map(card));
     const rest = found.length - view.most[scope];
-    putIn(find('[data-rest]', group), rest > 0 && element('button.btn', { 'data-key': 'rest', on: { click: () => {
+    putIn(find('[data-rest]', group), rest > 0 && element('button.btn', { key: 'rest', click: () => {
       view.most[scope] += 2 * AT_ONCE;
       showCards();
-    } } }, `Show more of ${found.length}`));
+    } }, `Show more of ${found.length}`));
   }
   find('[data-none]').hidden = number > 0;
   showCounts();
@@ -97,7 +98,7 @@ function card(template) {
 function showCounts() {
   const found = known.templates.filter(matches);
   showFilters(view, name => found.filter(({ scope }) => name === 'all' || scope === name).length);
-  setLine('svc template list');
+  setLine(['template list']);
 }
 
 function loading() {
@@ -105,18 +106,18 @@ function loading() {
     element('li.card', element('div.stack-2', skeleton('2')), element('div.stack-2', skeleton('4', '3', '4', '2')),
       element('div.foot', skeleton('3')));
   return element('div.stack-4', element('div.filters', element('div.search', element('span.skel.box'))),
-    element('section.stack-2', { 'aria-busy': 'true', 'aria-label': 'Loading templates' },
-      element('div', skeleton('2')), element('ul.cards', skeletonNow(), skeletonNow(), skeletonNow(), skeletonNow())));
+    element('section.stack-2', { 'aria-busy': true, 'aria-label': 'Loading templates' }, element('div', skeleton('2')),
+      element('ul.cards', skeletonNow(), skeletonNow(), skeletonNow(), skeletonNow())));
 }
 
 find('[data-actions]').replaceChildren(
-  pressable([icon('upload'), 'Import'], { cmd: 'svc template import FILE --build-later', key: 'import',
+  pressable([icon('upload'), 'Import'], { cmd: [TEMPLATE_IMPORT, null, '--build-later'], key: 'import',
     run: async () =>
       (await dialogs()).askForBundle({
         done: created => location.assign(addressOf(created.name, created.source.has_dockerfile ? 'dockerfile' : '')),
       }) }),
-  pressable([icon('plus'), 'New template'], { kind: 'primary', cmd: 'svc template create --file template.json',
-    key: 'new', run: async () => (await dialogs()).askForTemplate() })
+  pressable([icon('plus'), 'New template'], { kind: 'primary', cmd: [TEMPLATE_CREATE, 'template.json'], key: 'new',
+    run: async () => (await dialogs()).askForTemplate() })
 );
 await startPage({
   read,

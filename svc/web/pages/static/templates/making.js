@@ -1,11 +1,12 @@
 // Dialogs that make a template: import of a bundle, a new one from an image or a Dockerfile, a clone.
 import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
-import { quoted } from '../frame/format.js';
-import { addressOf, commandsOf } from './about.js';
+import { commandText, quoted } from '../frame/commands.js';
+import { ADMIN_TEMPLATE_IMPORT, TEMPLATE_CREATE, TEMPLATE_IMPORT } from '../generated/actions.js';
+import { addressOf, commandsOf, apiPathOf } from './about.js';
 import { openDialog } from '../shared/dialogs.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field } from '../shared/form.js';
+import { field, plainInput } from '../shared/form.js';
 import { noticePlace, sendForm } from '../shared/send_form.js';
 
 const BUNDLE_MAX = 64 * 2 ** 20;
@@ -15,21 +16,20 @@ const TAR = 'application/x-tar';
 export function askForBundle({ isGlobal = false, done }) {
   const line = name =>
     isGlobal
-      ? `sudo svc admin template import ${quoted(name)} --global`
-      : `svc template import ${quoted(name)} --build-later`;
+      ? [ADMIN_TEMPLATE_IMPORT, name, '--global']
+      : [TEMPLATE_IMPORT, name, '--build-later'];
   const input = element('input.vh', { type: 'file', accept: '.tar', 'aria-label': 'Bundle', 'data-field': 'bundle' });
-  const visible = command(line('FILE')), name = element('span');
-  const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': 'true', 'data-cmd': line('FILE') },
-    'Import');
+  const visible = command(line('')), name = element('span');
+  const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': true, cmd: line('') }, 'Import');
   let file = null;
   const choose = chosen => {
     file = chosen ?? file;
     if (!file) return;
     const isLarge = file.size > BUNDLE_MAX;
     name.replaceChildren(element('b.mono.ref', file.name), isLarge ? ' is over 64 MiB: no bundle is.' : '');
-    setAttribute(go, 'aria-disabled', isLarge ? 'true' : null);
+    setAttribute(go, 'aria-disabled', isLarge);
     setAttribute(go, 'data-cmd', line(file.name));
-    find('code', visible).textContent = line(file.name);
+    find('code', visible).textContent = commandText(line(file.name));
   };
   name.append(element('b', 'Choose a bundle'), ' or drop it here');
   const drop = element('label.drop', { on: {
@@ -50,7 +50,7 @@ export function askForBundle({ isGlobal = false, done }) {
       ' wrote. The template is yours, and disabled until you enable it; one with a Dockerfile is built before.']),
     element('div.field', drop), noticePlace(), visible, isGlobal
     && element('p.muted.small', 'On the host, bundles with a Dockerfile are refused: this is where they come in.'),
-    element('div.ends', element('button.btn', { on: { click: () => dialog.close() } }, 'Cancel'), go));
+    element('div.ends', element('button.btn', { click: () => dialog.close() }, 'Cancel'), go));
   const send = () =>
     file && go.getAttribute('aria-disabled') !== 'true'
     && sendForm(form, go, `${file.name} was not imported.`, async () => {
@@ -67,11 +67,9 @@ export function askForBundle({ isGlobal = false, done }) {
 
 // A new template: name, what it is for, and an image or a Dockerfile. All else is edited on its own page.
 export function askForTemplate() {
-  const name = element('input.input.mono', { required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63',
-    name: 'name' });
+  const name = plainInput('mono', { required: true, maxlength: '63', name: 'name' });
   const texts = element('input.input', { autocomplete: 'off', maxlength: '1024', name: 'description' });
-  const image = element('input.input.mono', { autocomplete: 'off', spellcheck: 'false', name: 'image_ref',
-    placeholder: 'registry.example/team/image:1' });
+  const image = plainInput('mono', { name: 'image_ref', placeholder: 'registry.example/team/image:1' });
   const text = element('textarea.input.mono', { rows: '8', spellcheck: 'false', wrap: 'off', name: 'dockerfile',
     placeholder: 'FROM registry.example/team/image:1' });
   const imageField = field('source.image_ref', 'Image', image, {
@@ -92,20 +90,17 @@ export function askForTemplate() {
     source: isText()
       ? { type: 'dockerfile', dockerfile: text.value }
       : { type: 'registry', image_ref: image.value.trim() } });
+  const json = value => `echo ${quoted(JSON.stringify(value))} |`;
   const lineOf = () => {
-    if (!isText()) {
-      const { source, ...rest } = body();
-      return `echo ${
-        quoted(
-          JSON.stringify({ ...rest, name: rest.name || 'NAME',
-            source: { ...source, image_ref: source.image_ref || 'IMAGE' } })
-        )
-      } | svc template create --file -`;
-    }
-    const start = texts.value.trim() ? `echo ${quoted(JSON.stringify({ description: texts.value.trim() }))} | ` : '';
-    return `${start}svc template create --dockerfile Dockerfile --name ${quoted(name.value.trim() || 'NAME')}${
-      start ? ' --file -' : ''
-    }`;
+    const { source, ...rest } = body();
+    if (!isText())
+      return `${
+        json({ ...rest, name: rest.name || 'NAME', source: { ...source, image_ref: source.image_ref || 'IMAGE' } })
+      } ${commandText([TEMPLATE_CREATE, '-'])}`;
+    const line = ['template create', '--dockerfile', 'Dockerfile', '--name', rest.name || 'NAME'];
+    return rest.description
+      ? `${json({ description: rest.description })} ${commandText([...line, '--file', '-'])}`
+      : line;
   };
   const follow = () => {
     imageField.hidden = isText();
@@ -132,8 +127,7 @@ export function askForTemplate() {
 // Ask for the name of a clone, and make it.
 /** @param {Api.Template} template */
 export function askForClone(template, reference) {
-  const name = element('input.input.mono', { value: `my-${template.name}`.slice(0, 63), required: true,
-    autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const name = plainInput('mono', { value: `my-${template.name}`.slice(0, 63), required: true, maxlength: '63' });
   const text = template.source.has_dockerfile
     ? 'The clone is yours, with a Dockerfile and files of its own that you can change. It is built '
       + 'before it is enabled.'
@@ -142,12 +136,12 @@ export function askForClone(template, reference) {
   return formDialog({
     title: `Clone ${template.name}`,
     fields: [element('p.soft', text), field('name', 'Name', name)],
-    lineOf: () => commandsOf(reference).clone(name.value || 'NAME'),
+    lineOf: () => commandsOf(reference).clone(name.value),
     action: 'Clone',
     checks: true,
     failed: `${template.name} was not cloned.`,
     send: async () => {
-      const created = await call('POST', `/api/templates/${encodeURIComponent(template.id)}/clone`, {
+      const created = await call('POST', `${apiPathOf(template)}/clone`, {
         body: { name: name.value },
       });
       location.assign(addressOf(created.name, created.source.has_dockerfile ? 'dockerfile' : ''));

@@ -3,10 +3,10 @@
 import { call } from '../frame/api.js';
 import { ask } from '../frame/asking.js';
 import { element } from '../frame/dom.js';
-import { commandsOf } from './about.js';
+import { commandsOf, apiPathOf } from './about.js';
 
 /** @param {Api.Template} template */
-const templatePath = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
+const templatePath = (template, rest = '') => `${apiPathOf(template)}${rest}`;
 
 /** @param {Api.Template} template */
 export async function removeImage(send, button, template, reference, users) {

@@ -1,10 +1,10 @@
 // What a template is: all of its fields in words, and who uses it.
-import { element } from '../frame/dom.js';
-import { amount, counted, gibibytes, quoted, formatSize, time } from '../frame/format.js';
+import { element, panel } from '../frame/dom.js';
+import { amount, counted, gibibytes, formatSize, time, commaList } from '../frame/format.js';
+import { lineOfCommand } from '../shared/shell_line.js';
 import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
-const lineOf = command => command.map(quoted).join(' ');
 const mono = text => element('span.mono.ref', text);
 const row = (title, ...content) => [element('dt', title), element('dd', ...content)];
 const listed = (items, show) => element('ul.stack', items.map(item => element('li', ...[show(item)].flat())));
@@ -12,18 +12,16 @@ const listed = (items, show) => element('ul.stack', items.map(item => element('l
 export function overviewPanel({ template, image, reference, session, origin }, { edit, clone }) {
   const commands = commandsOf(reference);
   const button = mayChange(template, session)
-    ? pressable('Edit', { kind: 'sm', cmd: `svc template edit ${commands.get.slice(17)} --file patch.json`, key: 'edit',
-      run: edit })
+    ? pressable('Edit', { kind: 'sm', cmd: commands.edit(), key: 'edit', run: edit })
     : pressable('Clone it to change it', { kind: 'sm', cmd: commands.clone(`my-${template.name}`), key: 'clone-first',
       run: clone });
-  return element('section.panel', { 'aria-labelledby': 'about-h' },
-    element('header', element('h2', { id: 'about-h' }, 'What it is'), element('div.actions', button)),
+  return panel('about-h', 'What it is', element('div.actions', button),
     element('div.body',
       element('dl.facts', template.description && row('For', template.description),
         row('Whose', template.scope === 'global' ? "everybody's" : 'yours alone',
           template.managed ? ', managed by the host' : ''), template.cloned_from
         && row('Cloned from',
-          element('a.mono', { href: addressOf(template.cloned_from), 'data-cmd': commandsOf(template.cloned_from).get },
+          element('a.mono', { href: addressOf(template.cloned_from), cmd: commandsOf(template.cloned_from).get },
             origin ?? template.cloned_from)), ...sourceRows(template), row('Image', imageState(image)),
         ...fieldRows(template),
         row('Made', time(template.created_at, 'ago'), '; changed ', time(template.updated_at, 'ago')))));
@@ -51,11 +49,11 @@ export function sourceRows({ source }) {
 
 function resourceRows({ defaults, limits }) {
   const text = of =>
-    [of.cpu_limit && `${amount(of.cpu_limit)} ${of.cpu_limit === 1 ? 'CPU' : 'CPUs'}`,
+    commaList(of.cpu_limit && `${amount(of.cpu_limit)} ${of.cpu_limit === 1 ? 'CPU' : 'CPUs'}`,
       of.memory_bytes && formatSize(of.memory_bytes), of.gpu_count !== undefined
       && (of.gpu_count ? counted(of.gpu_count, of.gpu_mode === 'shared' ? 'shared GPU' : 'GPU') : 'no GPU'),
       of.shm_bytes && `${formatSize(of.shm_bytes)} of shared memory`,
-      of.pids_limit && counted(of.pids_limit, 'process', 'processes')].filter(Boolean).join(', ');
+      of.pids_limit && counted(of.pids_limit, 'process', 'processes'));
   return [row('By default', text(defaults) || 'all of the host'), row('At most', text(limits) || 'up to the quota')];
 }
 
@@ -72,7 +70,7 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
     [mono(one.name),
       one.secret ? one.is_set ? ' secret, set' : ' secret, without a value' : [' ', mono(one.value ?? '')]].flat();
   const launcher = one =>
-    [one.title || one.name, ' ', mono(lineOf(one.command)), one.port ? ` on port ${one.port}` : '',
+    [one.title || one.name, ' ', mono(lineOfCommand(one.command)), one.port ? ` on port ${one.port}` : '',
       one.autostart ? ', starts by itself at every start' : '',
       one.env?.length ? [', with ', mono(one.env.map(({ name, value }) => `${name}=${value}`).join(' '))] : '',
       ...tokenText(one.token)].flat();
@@ -82,7 +80,7 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
       (one.kind ?? 'http') === 'http' ? '' : ` ${one.kind}${one.user ? ` as ${one.user}` : ''}`,
       one.access === 'host' ? ', open to every user of the host' : ''];
   const mount = one => [mono(one.path), ' is ', mono(one.root), one.read_only ? ', read-only' : ''];
-  return [command && row('Command', mono(lineOf(command))),
+  return [command && row('Command', mono(lineOfCommand(command))),
     user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
     env.length > 0 && row('Variables', listed(env, variable)),
     values.length > 0 && row('Variables, changeable', listed(values, variable)),
@@ -109,8 +107,7 @@ function idleText({ action, after_minutes: minutes }) {
 export function usersPanel({ image, revisions }) {
   const used = revisions.filter(revision => revision.workspaces > 0), names = image?.used_by ?? [];
   if (used.length === 0) return element('p.muted.small', 'No workspace was made from it yet.');
-  return element('section.panel', { 'aria-labelledby': 'users-h' },
-    element('header', element('h2', { id: 'users-h' }, 'Who uses it')),
+  return panel('users-h', 'Who uses it', null,
     element('div.body.stack-2',
       element('ul.stack',
         used.map(one =>

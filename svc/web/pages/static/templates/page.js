@@ -20,15 +20,15 @@ export function putIn(place, ...content) {
 export function pressable(content, { cmd, key, run, kind = '', why = '', label = null }) {
   const button = element('button', {
     class: `btn ${kind}`.trim(),
-    'data-cmd': cmd,
-    'data-key': key,
+    cmd,
+    key,
     'aria-label': label,
     'data-action': why ? null : true,
-    'aria-disabled': why || isOffline() ? 'true' : null,
+    'aria-disabled': Boolean(why || isOffline()),
     'aria-describedby': why ? `why-${key}` : null,
-    on: { click: () => {
+    click: () => {
       if (!why && !isOffline()) run(button);
-    } },
+    },
   }, ...[content].flat());
   return why
     ? element('span.row', button, element('span.muted.small', { id: `why-${key}` }, why))

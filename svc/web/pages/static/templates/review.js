@@ -1,9 +1,10 @@
 // The review of everybody's templates: what changed beside what was found, and the steps until one is enabled.
 import { all, call } from '../frame/api.js';
-import { command, element, find, icon } from '../frame/dom.js';
-import { skeleton } from '../frame/frame.js';
+import { command, element, find, icon, panel, empty } from '../frame/dom.js';
+import { panelSkeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { quoted, time } from '../frame/format.js';
+import { time } from '../frame/format.js';
+import { ADMIN_EDIT_USER, ADMIN_TEMPLATE_IMPORT } from '../generated/actions.js';
 import { addressOf, commandsOf, imageState, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
@@ -12,6 +13,7 @@ import { refreshSoon, showNow, startPage } from '../screen/page.js';
 import { fieldRows, sourceRows } from './overview.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
+import { tableHead } from '../shared/tables.js';
 
 const AT_ONCE = 100; // rows of the table; the rest on demand
 const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), images: new Map(), session: null,
@@ -87,21 +89,21 @@ function show() {
   const { chosen } = known;
   setLine(
     chosen
-      ? [commandsOf(chosen.reference).get, restOf(chosen)].filter(Boolean).join(' && ')
-      : 'svc template list --review'
+      ? [commandsOf(chosen.reference).get, ...restOf(chosen)]
+      : ['template list', '--review']
   );
 }
 
 function waitingList() {
   if (known.waiting.length < 2) return '';
   const one = template =>
-    element('button', { 'aria-pressed': String(template.id === view.id), 'data-key': `wait-${template.id}`,
-      'data-cmd': commandsOf(template.id).get, on: { click: () => choose(template.id) } },
-      element('span.mono', template.name), ` revision ${template.revision}${
-      template.findings.some(finding => finding.code === 'bundle_digest')
-        ? ', imported'
-        : ''
-    }`);
+    element('button', { 'aria-pressed': String(template.id === view.id), key: `wait-${template.id}`,
+      cmd: commandsOf(template.id).get, click: () => choose(template.id) }, element('span.mono', template.name),
+      ` revision ${template.revision}${
+        template.findings.some(finding => finding.code === 'bundle_digest')
+          ? ', imported'
+          : ''
+      }`);
   return element('div.seg', { role: 'group', 'aria-label': 'Templates that wait' },
     known.waiting.slice(0, 40).map(one));
 }
@@ -152,26 +154,24 @@ function differencePanel(template, difference, marks) {
   return element('section.panel', { 'aria-labelledby': 'diff-h' },
     element('header', element('h2.ref', { id: 'diff-h' }, title), element('div.actions', difference.dockerfile
       && element('span.muted.small.num', `Dockerfile ${countsOf(difference.dockerfile)}`),
-      element('a.small', { href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get },
-        'The whole template'))), difference.isWhole && element('div.body', facts),
-    difference.dockerfile || !difference.isWhole
-      ? diffTable(difference, { marks, label: `Difference of ${template.name}` })
-      : '', !difference.isWhole
+      element('a.small', { href: addressOf(template.id), cmd: commandsOf(template.id).get }, 'The whole template'))),
+    difference.isWhole && element('div.body', facts), difference.dockerfile || !difference.isWhole
+    ? diffTable(difference, { marks, label: `Difference of ${template.name}` })
+    : '', !difference.isWhole
     && element('div.body',
-      element('details.more', { 'data-key': 'all-fields' },
-        element('summary.small', `All of revision ${template.revision}`), facts)),
-    element('footer', element('span.muted.small', files
-      ? `The context has ${files === 1 ? '1 file' : `${files} files`}${
-        difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'
-      }.`
-      : 'It is built without other files.')));
+      element('details.more', { key: 'all-fields' }, element('summary.small', `All of revision ${template.revision}`),
+        facts)), element('footer', element('span.muted.small', files
+        ? `The context has ${files === 1 ? '1 file' : `${files} files`}${
+          difference.isWhole ? '' : difference.context ? '; some changed' : '; none changed'
+        }.`
+        : 'It is built without other files.')));
 }
 
 const emptyReview = () =>
-  element('section.empty.dash', element('h2', 'Nothing waits for a review'),
+  empty('Nothing waits for a review',
     element('p',
       "A template of everybody's waits here when its present revision was never enabled: one that was imported "
-        + 'or made, or whose image or Dockerfile changed.'), command('svc template list --review'));
+        + 'or made, or whose image or Dockerfile changed.'), command(['template list', '--review']));
 
 // ---- everybody's templates ----
 
@@ -182,8 +182,8 @@ function globalTable() {
     element('tr', { tabindex: '-1', 'data-id': template.id },
       cell(null,
         element('div.stack',
-          element('a.name.ref', { href: addressOf(template.id), 'data-cmd': commandsOf(template.id).get,
-            'data-key': `name-${template.id}` }, template.name),
+          element('a.name.ref', { href: addressOf(template.id), cmd: commandsOf(template.id).get,
+            key: `name-${template.id}` }, template.name),
           element('span.muted.small', `revision ${template.revision}`))),
       cell('State', tagOf(template, known.images.get(template.id)) ?? element('span.tag.ok', 'enabled')),
       cell('From',
@@ -191,20 +191,14 @@ function globalTable() {
       cell('In your store', imageState(known.images.get(template.id))),
       cell('Changed', time(template.updated_at, 'ago')), element('td.c-act', element('div.row', rowButton(template))))
   );
-  const heads = ['Name', 'State', 'From', 'In your store', 'Changed'].map(title =>
-    element('th', { scope: 'col' }, title)
-  );
   const rest = known.templates.length - view.most;
-  return element('section.panel', { 'aria-labelledby': 'global-h' },
-    element('header', element('h2', { id: 'global-h' }, "Everybody's templates"),
-      element('span.count', String(known.templates.length))),
+  return panel('global-h', "Everybody's templates", element('span.count', String(known.templates.length)),
     element('table.table.fold', { 'aria-labelledby': 'global-h' },
-      element('thead', element('tr', heads, element('th', { scope: 'col' }, element('span.vh', 'Actions')))),
-      element('tbody', rows)), rest > 0
-    && element('footer', element('button.btn.sm', { 'data-key': 'rest', on: { click: () => {
+      tableHead(['Name', 'State', 'From', 'In your store', 'Changed', '']), element('tbody', rows)), rest > 0
+    && element('footer', element('button.btn.sm', { key: 'rest', click: () => {
       view.most += AT_ONCE;
       showNow();
-    } } }, `Show more of ${known.templates.length}`)));
+    } }, `Show more of ${known.templates.length}`)));
 }
 
 /** @param {Api.Template} template */
@@ -214,27 +208,21 @@ function rowButton(template) {
     return pressable('Disable', { kind: 'sm quiet', cmd: commandsOf(id).disable, key: `disable-${id}`,
       label: `Disable ${name}`, run: button => disable(button, template, id) });
   if (known.waiting.some(other => other.id === id))
-    return element('button.btn.sm.quiet', { 'data-cmd': commandsOf(id).get, 'data-key': `review-${id}`,
-      'aria-label': `Review ${name}`, on: { click: () => choose(id) } }, 'Review');
+    return element('button.btn.sm.quiet', { cmd: commandsOf(id).get, key: `review-${id}`,
+      'aria-label': `Review ${name}`, click: () => choose(id) }, 'Review');
   return pressable('Enable', { kind: 'sm', cmd: commandsOf(id).enable(template.revision), key: `enable-${id}`,
     label: `Enable ${name}`, run: button => enable(button, template) });
 }
 
 // ---- begin ----
 
-function loading() {
-  const skeletonNow = (label, number) =>
-    element('section.panel', { 'aria-busy': 'true', 'aria-label': label }, element('header', skeleton('3')),
-      element('div.body.stack-4', Array.from({ length: number }, () => element('div', skeleton('4')))));
-  return element('div.cols.side-r', skeletonNow('Loading the review', 12), skeletonNow('Loading what was found', 9));
-}
+const loading = () => element('div.cols.side-r', panelSkeleton('the review', 12), panelSkeleton('what was found', 9));
 
 function noPermission({ user }) {
-  return element('section.empty.dash', { 'data-no-permission': true }, element('h2', 'For administrators'),
+  return empty('For administrators', { 'data-no-permission': true },
     element('p', 'The account ', element('span.mono', user.name),
-      ' is none. Administrators are made on the host, by root:'),
-    command(`sudo svc admin edit-user ${quoted(user.name)} --superuser`),
-    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+      ' is none. Administrators are made on the host, by root:'), command([ADMIN_EDIT_USER, user.name, '--superuser']),
+    element('a.btn', { href: '/templates', cmd: ['template list'] }, 'Templates'));
 }
 
 startPage({
@@ -253,8 +241,8 @@ startPage({
 
 function showActions() {
   find('[data-actions]').replaceChildren(
-    pressable([icon('upload'), 'Import for everybody'], { cmd: 'sudo svc admin template import FILE --global',
-      key: 'import', run: async () =>
+    pressable([icon('upload'), 'Import for everybody'], { cmd: [ADMIN_TEMPLATE_IMPORT, null, '--global'], key: 'import',
+      run: async () =>
         (await import('./making.js')).askForBundle({ isGlobal: true, done: created => {
           view.id = created.id;
           refreshSoon();

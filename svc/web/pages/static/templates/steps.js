@@ -1,6 +1,7 @@
 // What is left until a template can be used, and what was found in it.
-import { element, icon } from '../frame/dom.js';
-import { formatSize } from '../frame/format.js';
+import { element, icon, panel } from '../frame/dom.js';
+import { formatSize, commaList } from '../frame/format.js';
+import { cancelCommand } from '../shared/cancelling.js';
 import { NOT_ALLOWED, commandsOf, farOf, isBarred, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
@@ -17,14 +18,12 @@ export function nextOf({ template, image, session }) {
   return isBuilt(template) && !template.source.local_only && image?.status !== 'ready' ? 'build' : 'enable';
 }
 
-// The commands that are left, as one line.
+// The commands that are left.
 export function restOf(known) {
   const { template, image, reference } = known, commands = commandsOf(reference);
   const fetched = image?.status === 'ready' ? [] : [isBuilt(template) ? commands.build : commands.pull];
   const enabled = template.status === 'enabled' ? [] : [commands.enable(template.revision)];
-  return (isBuilt(template) && !template.source.local_only ? [...fetched, ...enabled] : [...enabled, ...fetched]).join(
-    ' && '
-  );
+  return isBuilt(template) && !template.source.local_only ? [...fetched, ...enabled] : [...enabled, ...fetched];
 }
 
 // `known`: template, image, operation (the newest build or pull), checked (what it would download; undefined while
@@ -38,8 +37,7 @@ export function stepsPanel(known, act, { isPlain = false, title = 'Until it can 
     ? [registries, fetched, enabled]
     : [registries, enabled, fetched];
   const isReady = template.status === 'enabled' && steps.every(step => step.kind === 'done');
-  return element('section.panel', { 'aria-labelledby': 'steps-h' },
-    element('header', element('h2', { id: 'steps-h' }, isReady ? 'It can be used' : title)),
+  return panel('steps-h', isReady ? 'It can be used' : title, null,
     element('div.body', element('ol.steps', steps.map(stepItem))), buttons && element('footer', buttons));
 }
 
@@ -56,8 +54,7 @@ function registriesStep({ template, session }) {
   const refusals = template.findings.filter(isRefused).map(finding => finding.message);
   if (refusals.length === 0) return { kind: 'done', title: 'Registries allowed' };
   const button = session?.user.superuser
-    ? element('a.btn.sm', { href: '/admin/registries', 'data-cmd': 'svc image allowlist', 'data-key': 'registries' },
-      'Registries')
+    ? element('a.btn.sm', { href: '/admin/registries', cmd: ['image allowlist'], key: 'registries' }, 'Registries')
     : null;
   return { kind: 'bad', title: 'Registries allowed',
     detail: `${refusals.join('; ')}. ${
@@ -89,11 +86,11 @@ function fetchStep(known, act, isPlain) {
     ? `Build revision ${template.revision} in your store`
     : 'Pull its image into your store';
   if (isOpen) {
-    const cancel = pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${operation.id}`, key: 'cancel',
+    const cancel = pressable('Cancel', { kind: 'sm', cmd: cancelCommand(operation.id), key: 'cancel',
       run: act.cancel });
     return { kind: 'now', title,
-      detail: [operation.status === 'queued' ? 'queued' : operation.phase, farOf(operation.progress)].filter(Boolean)
-        .join(', '), button: cancel };
+      detail: commaList(operation.status === 'queued' ? 'queued' : operation.phase, farOf(operation.progress)),
+      button: cancel };
   }
   if (image?.status === 'ready')
     return { kind: 'done',
@@ -152,9 +149,8 @@ export function findingsPanel(template, { lineOf, more = () => null }) {
         element('div.row', element('span.muted.tiny.mono', finding.code), finding.line !== null && lineOf(finding),
           more(finding))));
   };
-  return element('section.panel', { 'aria-labelledby': 'found-h' },
-    element('header', element('h2', { id: 'found-h' }, 'What was found'),
-      element('span', { class: findings.length ? 'count warn' : 'count' }, String(findings.length))), findings.length
+  return panel('found-h', 'What was found',
+    element('span', { class: findings.length ? 'count warn' : 'count' }, String(findings.length)), findings.length
     ? findings.map(row)
     : element('div.body', element('p.muted.small', 'Nothing that a review should look at.')));
 }

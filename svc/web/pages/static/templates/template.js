@@ -1,15 +1,14 @@
 // One template: what it is, its Dockerfile with its build, what changed, and what is left until it can be used.
 import { all, call, send } from '../frame/api.js';
-import { closestTo, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { isOffline, skeleton } from '../frame/frame.js';
+import { closestTo, element, find, findAll, icon, setAttribute, empty } from '../frame/dom.js';
+import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf } from './about.js';
+import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf, apiPathOf } from './about.js';
 import { createLog } from './build.js';
-import { actOf, cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
+import { cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
 import { overviewPanel, usersPanel } from './overview.js';
 import { announce, answer } from '../frame/notices.js';
-import { refreshSoon, showNow, startPage } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { refreshSoon, showNow, startPage, perform, nextStep } from '../screen/page.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
@@ -21,14 +20,13 @@ const view = { tab: tabAsked, form: null, editor: null, editing: null, log: null
   isLeaving: false };
 
 const menuActions = () => import('./menu_actions.js');
-const sendAction = (button, options, request) => perform(button, { act: actOf, ...options }, request);
 
 // ---- reading ----
 
 async function read({ background }) {
   const options = { background };
   const response = await send('GET', `/api/templates/${encodeURIComponent(known.template?.id ?? asked)}`, options);
-  const template = await response.json(), path = `/api/templates/${encodeURIComponent(template.id)}`;
+  const template = await response.json(), path = apiPathOf(template);
   const [image, operations, revisions, dockerfile] = await Promise.all([
     call('GET', `${path}/image`, options),
     call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
@@ -56,7 +54,7 @@ async function readChecked() {
   known.checkedFor = key;
   known.checked = undefined;
   try {
-    known.checked = await call('GET', `/api/templates/${encodeURIComponent(template.id)}/image/preflight`, {
+    known.checked = await call('GET', `${apiPathOf(template)}/image/preflight`, {
       background: true,
     });
   } catch {
@@ -69,8 +67,9 @@ async function readDifference() {
   const [current, before] = known.revisions.map(revision => revision.revision);
   const to = view.to ?? current, from = view.from ?? before ?? current;
   try {
-    known.difference = await call('GET',
-      `/api/templates/${encodeURIComponent(known.template.id)}/diff?from=${from}&to=${to}`, { background: true });
+    known.difference = await call('GET', `${apiPathOf(known.template)}/diff?from=${from}&to=${to}`, {
+      background: true,
+    });
   } catch (error) {
     if (!('retryable' in error)) throw error;
     known.difference = { before: from, after: to, refusal: error };
@@ -120,7 +119,7 @@ function show() {
   if (template.source.has_dockerfile && !view.editor)
     view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone,
       changed: () => showSteps(), filesPlace: find('[data-files-place]'),
-      page: { actOf, announce, answer, action: perform, pressable, put: putIn } });
+      page: { announce, answer, action: perform, nextStep, pressable, put: putIn } });
   view.editor?.update({ template, dockerfile: known.dockerfile, reference: known.reference, next: nextOf(known) });
   if (!view.form) putIn(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
   find('[data-image]').hidden = template.source.has_dockerfile || known.operation !== null;
@@ -149,13 +148,13 @@ function showSteps() {
     view.tab === 'dockerfile' || known.template.source.has_dockerfile
       ? element('a.small', {
         href: addressOf(known.reference, 'dockerfile'),
-        'data-cmd': commandsOf(known.reference).dockerfile,
-        'data-key': `line-${finding.code}-${finding.line}`,
-        on: { click: event => {
+        cmd: commandsOf(known.reference).dockerfile,
+        key: `line-${finding.code}-${finding.line}`,
+        click: event => {
           event.preventDefault();
           go('dockerfile');
           view.editor.goTo(finding.line);
-        } },
+        },
       }, `line ${finding.line}`)
       : null;
   putIn(find('[data-steps]'), stepsPanel(known, act, { isPlain: Boolean(view.editor?.isDirty() || view.form) }));
@@ -165,16 +164,15 @@ function showSteps() {
 
 function moreOf({ code }) {
   if (['secret_env', 'secret_unset'].includes(code) && mayChange(known.template, known.session))
-    return element('button.btn.link.small', { 'data-key': `more-${code}`, on: { click: async () => {
+    return element('button.btn.link.small', { key: `more-${code}`, click: async () => {
       go('');
       await edit();
       find('#env-fields').scrollIntoView();
       find('#env-fields input')?.focus();
-    } } }, 'Edit the variables');
+    } }, 'Edit the variables');
   if (code === 'changed')
     return element('a.small', { href: addressOf(known.reference, 'changes'), 'data-tab-link': 'changes',
-      'data-key': 'more-changed', 'data-cmd': `svc template diff ${commandsOf(known.reference).get.slice(17)}` },
-      'See the lines');
+      key: 'more-changed', cmd: commandsOf(known.reference).diff() }, 'See the lines');
   return null;
 }
 
@@ -184,7 +182,7 @@ function showLine() {
   const rest = restOf(known),
     own = { '': commands.get, dockerfile: template.source.has_dockerfile
       ? commands.dockerfile
-      : commands.get.replace('template get', 'image status'), changes: known.difference
+      : commands.image, changes: known.difference
         ? commands.diff(known.difference.before, known.difference.after)
         : commands.revisions }[view.tab];
   if (view.tab !== 'dockerfile' || !mayChange(template, known.session)) {
@@ -192,12 +190,8 @@ function showLine() {
     return;
   }
   if (view.editor?.isDirty())
-    setLine(
-      [commands.save(template.revision), commands.build, template.source.local_only ? '' : commands.enable()].filter(
-        Boolean
-      ).join(' && ')
-    );
-  else setLine(rest || own);
+    setLine([commands.save(template.revision), commands.build, !template.source.local_only && commands.enable()]);
+  else setLine(rest.length > 0 ? rest : own);
 }
 
 function showHead() {
@@ -205,21 +199,20 @@ function showHead() {
   document.title = document.title.replace(/^.*?( ·|$)/, `${template.name}$1`);
   const canChange = mayChange(template, session), using = known.revisions.reduce((sum, one) => sum + one.workspaces, 0);
   const item = (title, cmd, key, run, kind = null) =>
-    element('li',
-      element('button', { class: kind, 'data-cmd': cmd, 'data-key': key, 'data-action': true, on: { click: event => {
-        if (!isOffline()) run(event.currentTarget);
-      } } }, title));
-  const menu = element('details.menu', { 'data-key': 'more-menu' },
-    element('summary.btn.icon.quiet', { 'aria-label': `More for ${template.name}`, 'data-key': 'more' }, icon('more')),
+    element('li', element('button', { class: kind, cmd, key, 'data-action': true, click: event => {
+      if (!isOffline()) run(event.currentTarget);
+    } }, title));
+  const menu = element('details.menu', { key: 'more-menu' },
+    element('summary.btn.icon.quiet', { 'aria-label': `More for ${template.name}`, key: 'more' }, icon('more')),
     element('ul', item('Clone', commands.clone(`my-${template.name}`), 'clone', askForClone),
-      canChange && item('Edit', `svc template edit ${commands.get.slice(17)} --file patch.json`, 'edit-menu', () => {
+      canChange && item('Edit', commands.edit(), 'edit-menu', () => {
         go('');
         edit();
       }), canChange && template.status === 'enabled'
       && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
       image?.status === 'ready'
         && item('Remove its image', commands.removeImage, 'remove-image',
-          async button => (await menuActions()).removeImage(sendAction, button, template, reference, image.used_by)),
+          async button => (await menuActions()).removeImage(perform, button, template, reference, image.used_by)),
       canChange && element('li', element('hr')),
       canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
   putIn(find('[data-head]'), crumb(template.name), tagOf(template, image) ?? element('span.tag.ok', 'enabled'),
@@ -227,10 +220,10 @@ function showHead() {
       `revision ${template.revision}, ${template.scope === 'global' ? "everybody's" : 'yours'}`),
     element('div.actions', template.status === 'enabled' && !isBarred(template, image)
       && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`,
-        href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' },
-        icon('plus'), 'New workspace'),
+        href: `/new?template=${encodeURIComponent(reference)}`, cmd: commands.use, key: 'use' }, icon('plus'),
+        'New workspace'),
       pressable([icon('download'), 'Export'], { cmd: commands.export, key: 'export',
-        run: async button => (await menuActions()).exportTemplate(sendAction, button, template) }), menu));
+        run: async button => (await menuActions()).exportTemplate(perform, button, template) }), menu));
 }
 
 async function remove(button, using) {
@@ -243,20 +236,17 @@ async function remove(button, using) {
 
 function showTabs() {
   const { template, reference } = known, place = find('[data-tabs]'), commands = commandsOf(reference);
-  const tabs = [['', 'Overview', commands.get], ['dockerfile',
-    template.source.has_dockerfile ? 'Dockerfile and build' : 'Image',
-    template.source.has_dockerfile ? commands.dockerfile : commands.get.replace('template get', 'image status')], [
-    'changes',
-    'What changed',
-    commands.revisions,
-  ]];
+  const { has_dockerfile: hasText } = template.source;
+  /** @type {[string, string, any][]} */
+  const tabs = [['', 'Overview', commands.get], ['dockerfile', hasText ? 'Dockerfile and build' : 'Image',
+    hasText ? commands.dockerfile : commands.image], ['changes', 'What changed', commands.revisions]];
   place.hidden = false;
   setAttribute(place, 'aria-label', template.name);
   putIn(place,
     tabs.map(([name, title, cmd], at) =>
-      element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1,
-        'data-key': `tab-${name}`, 'data-cmd': cmd, 'aria-current': view.tab === name ? 'page' : null }, title,
-        element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))
+      element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1, key: `tab-${name}`,
+        cmd, 'aria-current': view.tab === name ? 'page' : null }, title,
+        element('kbd', { 'aria-hidden': true }, String(at + 1)))
     ));
   for (const part of findAll('[data-part]')) part.hidden = part.dataset.part !== view.tab;
   const address = addressOf(reference, view.tab);
@@ -288,7 +278,7 @@ function showChanges() {
   const place = find('[data-part=changes]');
   if (view.changes) putIn(place, ...view.changes.changesPanels(known, { compare, pressable }));
   else putIn(place,
-      element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading what changed' },
+      element('section.panel', { 'aria-busy': true, 'aria-label': 'Loading what changed' },
         element('div.body', skeleton('4', '3'))));
 }
 
@@ -311,7 +301,7 @@ async function edit() {
   const { editForm } = await import('./edit_form.js');
   view.form = editForm(known, {
     read: async () => {
-      const response = await send('GET', `/api/templates/${encodeURIComponent(known.template.id)}`, {
+      const response = await send('GET', apiPathOf(known.template), {
         background: true,
       });
       return { template: await response.json(), tag: response.headers.get('ETag') };
@@ -344,31 +334,27 @@ window.addEventListener('beforeunload', event => {
 
 // ---- begin ----
 
-function loading() {
-  const skeletonNow = (label, number) =>
-    element('section.panel', { 'aria-busy': 'true', 'aria-label': label }, element('header', skeleton('3')),
-      element('div.body.stack-4', Array.from({ length: number }, () => element('div', skeleton('4')))));
-  return element('div.cols.side-r', skeletonNow('Loading the template', 12),
-    element('div.stack-4', skeletonNow('Loading its steps', 5), skeletonNow('Loading what was found', 4)));
-}
+const loading = () =>
+  element('div.cols.side-r', panelSkeleton('the template', 12),
+    element('div.stack-4', panelSkeleton('its steps', 5), panelSkeleton('what was found', 4)));
 
 const crumb = name =>
-  element('div.crumb', element('a', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'),
-    element('span.sep', { 'aria-hidden': 'true' }, '/'), element('h1.name.ref', name));
+  element('div.crumb', element('a', { href: '/templates', cmd: ['template list'] }, 'Templates'),
+    element('span.sep', { 'aria-hidden': true }, '/'), element('h1.name.ref', name));
 
 // Head and tabs in the room that they will take.
 function skeletonOfHead() {
-  putIn(find('[data-head]'), crumb(asked), element('span.tag.skel.words', { 'aria-hidden': 'true' }, 'needs a build'),
-    element('span.small.skel.words', { 'aria-hidden': 'true' }, 'revision 1, yours'),
-    element('div.actions', element('button.btn', { 'aria-disabled': 'true' }, icon('download'), 'Export'),
-      element('span.btn.icon.quiet', { 'aria-hidden': 'true' }, icon('more'))));
+  putIn(find('[data-head]'), crumb(asked), element('span.tag.skel.words', { 'aria-hidden': true }, 'needs a build'),
+    element('span.small.skel.words', { 'aria-hidden': true }, 'revision 1, yours'),
+    element('div.actions', element('button.btn', { 'aria-disabled': true }, icon('download'), 'Export'),
+      element('span.btn.icon.quiet', { 'aria-hidden': true }, icon('more'))));
   const place = find('[data-tabs]');
   setAttribute(place, 'aria-label', asked);
   putIn(place,
     ['Overview', 'Dockerfile and build', 'What changed'].map((title, at) =>
       element('a', { href: addressOf(asked, ['', 'dockerfile', 'changes'][at]),
         'data-tab-link': ['', 'dockerfile', 'changes'][at] }, title,
-        element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))
+        element('kbd', { 'aria-hidden': true }, String(at + 1)))
     ));
 }
 
@@ -380,10 +366,10 @@ function gone({ status }) {
   if (status !== 404) return null;
   putIn(find('[data-head]'), crumb(asked));
   find('[data-tabs]').hidden = true;
-  return element('section.empty.dash', { 'data-gone': true }, element('h2', 'There is no such template'),
+  return empty('There is no such template', { 'data-gone': true },
     element('p', element('span.mono.ref', asked),
       ' is not there, or not for you. It may have been deleted, or have another name now.'),
-    element('a.btn', { href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+    element('a.btn', { href: '/templates', cmd: ['template list'] }, 'Templates'));
 }
 
 function wants({ type, subject }) {

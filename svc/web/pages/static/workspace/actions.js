@@ -4,9 +4,11 @@ import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
-import { quoted } from '../frame/format.js';
-import { lineForSh, lineOfCommand } from '../shared/own_command.js';
-import { COMMANDS, ACTIONS, KEEP_HOURS, QUESTIONS } from '../shared/workspace_actions.js';
+import { WORKSPACE_RENAME, WORKSPACE_SETUP, WORKSPACE_UPGRADE } from '../generated/actions.js';
+import { lineForSh, lineOfCommand } from '../shared/shell_line.js';
+import { menuOf } from '../shared/menu.js';
+import { ACTIONS, KEEP_HOURS, QUESTIONS, commandOf } from '../shared/workspace_actions.js';
+import { perform } from '../screen/page.js';
 
 const acting = {
   /** @type {Api.Workspace} */
@@ -48,64 +50,47 @@ export function headActions({ hasPrimary }) {
   const { record } = acting;
   const { allowed_actions: allowed, status } = record;
   const buttons = [];
-  if (allowed.includes('restart')) buttons.push(actionButton('restart', 'Restart', { kind: 'quiet' }));
-  if (allowed.includes('stop')) buttons.push(actionButton('stop', 'Stop', { isBusy: status === 'stopping' }));
+  if (allowed.includes('restart')) buttons.push(actionButton('restart', { kind: 'quiet' }));
+  if (allowed.includes('stop')) buttons.push(actionButton('stop', { isBusy: status === 'stopping' }));
   if (allowed.includes('start') || status === 'starting')
     buttons.push(
-      actionButton('start', status === 'failed' ? 'Try again' : 'Start', { kind: hasPrimary ? 'primary' : '',
-        isBusy: status === 'starting' })
+      actionButton('start', { label: status === 'failed' ? 'Try again' : ACTIONS.start.label,
+        kind: hasPrimary ? 'primary' : '', isBusy: status === 'starting' })
     );
   return [...buttons, headMenu(record)];
 }
 
-// A button of an action, anywhere on the page: it asks first where it must, and shows its command in the line.
-export function actionButton(kind, label, { kind: style = '', isBusy = false, key = kind } = {}) {
+// A button of an action, anywhere on the page: it asks first where it must, and shows its command at the foot.
+export function actionButton(kind, { label = ACTIONS[kind].label, kind: style = '', isBusy = false, key = kind } = {}) {
   const busy = isBusy || acting.doing === kind;
-  return element('button', {
-    class: `btn ${style}`,
-    'aria-busy': busy ? 'true' : null,
-    'aria-disabled': isOffline() || acting.doing ? 'true' : null,
-    'data-cmd': COMMANDS[kind](acting.record.name),
-    'data-key': key,
-    on: { click: () => {
+  return element('button', { class: `btn ${style}`, 'aria-busy': busy, 'aria-disabled': isOff(),
+    cmd: commandOf(kind, acting.record.name), key, click: () => {
       if (!busy) doAction(kind);
-    } },
-  }, !busy && ACTION_ICONS[kind] && icon(ACTION_ICONS[kind]), label);
+    } }, !busy && ['start', 'stop'].includes(kind) && icon(kind), label);
 }
 
-const ACTION_ICONS = { start: 'start', stop: 'stop' };
+const isOff = () => isOffline() || acting.doing !== null;
 
 /** @param {Api.Workspace} record */
 function headMenu(record) {
   const { name, allowed_actions: allowed, template, idle, status } = record;
-  const isOff = isOffline() || acting.doing !== null;
-  const does = (label, cmd, act, more = {}) =>
-    element('li', element('button', { 'aria-disabled': isOff ? 'true' : null, 'data-cmd': cmd, on: { click: () => {
-      if (!isOffline() && !acting.doing) act();
-    } }, ...more }, label));
-  const items = [];
-  if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
-  if (status === 'running' && idle.action !== 'none')
-    items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doAction('keep')));
-  items.push(
-    element('li',
-      element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) },
-        'Make another like this'))
-  );
+  const can = kind => allowed.includes(kind);
+  const does = (label, cmd, act, kind = null) => ({ label, cmd, class: kind, press: () => !isOff() && act() });
   const newer = template.newer_revision
     ? `revision ${template.newer_revision}`
     : record.newer_image && 'the newer image';
-  if (newer)
-    items.push(
-      does(allowed.includes('upgrade') ? `Upgrade to ${newer}` : `What ${newer} changes`,
-        `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade)
-    );
-  if (allowed.includes('delete'))
-    items.push(element('li', element('hr')),
-      does('Delete', COMMANDS.delete(name), () => doAction('delete'), { class: 'danger' }));
-  return element('details.menu',
-    element('summary.btn.icon.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
-    element('ul', ...items));
+  return menuOf(name, [
+    can('rename') && does(WORKSPACE_RENAME.label, [WORKSPACE_RENAME, name], rename),
+    status === 'running' && idle.action !== 'none'
+    && does(`Keep from the idle policy for ${KEEP_HOURS} h`, commandOf('keep', name), () => doAction('keep')),
+    { label: 'Make another like this', cmd: anotherCommand(record), href: `/new?from=${encodeURIComponent(name)}` },
+    Boolean(newer)
+    && does(can('upgrade') ? `Upgrade to ${newer}` : `What ${newer} changes`, [WORKSPACE_UPGRADE, name,
+      !can('upgrade') && '--dry-run'], openUpgrade),
+    ...(can('delete')
+      ? [null, does(ACTIONS.delete.label, commandOf('delete', name), () => doAction('delete'), 'danger')]
+      : []),
+  ], { isOff: isOff(), kind: '' });
 }
 
 const GIB_BYTES = 2 ** 30;
@@ -113,15 +98,11 @@ const bytesArgument = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g`
 
 // The command that makes another one of the same size and variables.
 export function anotherCommand({ name, template, resources, env, network, command, restart_on_boot: onBoot }) {
-  const text = ['svc ws setup --template', quoted(template.name), '--name', quoted(`${name}-2`)];
-  if (resources.cpu_limit !== null) text.push('--cpus', String(resources.cpu_limit));
-  if (resources.memory_bytes !== null) text.push('--memory', bytesArgument(resources.memory_bytes));
-  if (resources.gpu_count) text.push('--gpu-count', String(resources.gpu_count), '--gpu-mode', resources.gpu_mode);
-  for (const variable of env) text.push('--env', quoted(`${variable.name}=${variable.value}`));
-  if (network) text.push('--network', quoted(network));
-  if (command) text.push('--command', quoted(lineForSh(command) ?? `exec ${lineOfCommand(command)}`));
-  if (onBoot) text.push('--restart-on-boot');
-  return text.join(' ');
+  const { cpu_limit: cpus, memory_bytes: memory, gpu_count: gpus, gpu_mode: mode } = resources;
+  return [WORKSPACE_SETUP, template.name, `${name}-2`, ['--cpus', cpus], ['--memory', memory && bytesArgument(memory)],
+    ['--gpu-count', gpus || null], ['--gpu-mode', gpus && mode],
+    ...env.map(variable => ['--env', `${variable.name}=${variable.value}`]), ['--network', network], ['--command',
+    command && (lineForSh(command) ?? `exec ${lineOfCommand(command)}`)], onBoot && '--restart-on-boot'];
 }
 
 // ---- doing ----
@@ -131,7 +112,7 @@ export async function doAction(kind) {
   const { record } = acting;
   if (isOffline() || acting.doing) return false;
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record))) return false;
-  const { done, failed, send } = ACTIONS[kind];
+  const { done, send } = ACTIONS[kind];
   answer(null);
   acting.doing = kind;
   acting.redraw();
@@ -150,7 +131,8 @@ export async function doAction(kind) {
   } catch (error) {
     acting.doing = null;
     if (error.status !== 401) {
-      const notice = refused(error, { what: `${record.name} ${failed}.`, act: actThen, dismiss: () => answer(null) });
+      const notice = refused(error, { what: `${record.name} ${ACTIONS[kind].failed}.`, act: actThen, dismiss: () =>
+        answer(null) });
       acting.refused(kind, error, notice);
       answer(notice);
     }
@@ -164,24 +146,16 @@ export async function doAction(kind) {
 // The button of a refusal: what its hint says.
 async function actThen(action) {
   const { nextStep } = await import('./next_step.js');
-  await nextStep(action, { name: acting.record.name, openUpgrade, act: actThen, done: acting.done });
+  await nextStep(action, { name: acting.record.name, openUpgrade, perform, act: actThen });
 }
 
 // Any other change: `request` sends it, `failed` says what did not come about; resolves to whether it did.
-export async function change(request, { failed, done = '' }) {
-  if (isOffline() || acting.doing) return false;
-  answer(null);
-  try {
-    const answered = await request(acted(acting.record), acting.version);
-    if (done) announce(done);
-    if (answered?.allowed_actions) acting.done(answered);
-    acting.done(null);
-    return true;
-  } catch (error) {
-    if (error.status !== 401) answerRefusal(error, failed, actThen);
-    acting.done(null);
-    return false;
-  }
+export async function change(request, { failed, done = '', button = null, refuse = null }) {
+  if (acting.doing) return false;
+  const came = await perform(button, { what: failed, done, act: actThen, refuse },
+    () => request(acted(acting.record), acting.version));
+  if (came?.[0]?.allowed_actions) acting.done(came[0]);
+  return came !== null;
 }
 
 // ---- what the menu opens ----

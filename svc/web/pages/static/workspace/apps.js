@@ -1,16 +1,20 @@
 // The apps and ports of a workspace: what runs behind them, and how another computer comes to them.
 import { call, outcomes } from '../frame/api.js';
-import { command, element, find, icon, rowsIn, setAttribute } from '../frame/dom.js';
+import { command, element, find, icon, panel, rowsIn, setAttribute, stateMark } from '../frame/dom.js';
 import { announce } from '../frame/notices.js';
 import { ask } from '../frame/asking.js';
 import { hostName, isOffline, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
-import { quoted, time } from '../frame/format.js';
-import { stateMark } from '../shared/workspace_states.js';
+import { time, commaList } from '../frame/format.js';
+import {
+  WORKSPACE_LAUNCHER_START,
+  WORKSPACE_LAUNCHER_STOP,
+  WORKSPACE_PORT_ADD,
+  WORKSPACE_PORT_REMOVE,
+} from '../generated/actions.js';
 import { change } from './actions.js';
 import { pointAtErrors, showErrors } from '../shared/form.js';
-import { refresh } from '../screen/page.js';
 import { startWorkspace, workspacePath } from './head.js';
 import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
 import { arrange } from '../shared/rows.js';
@@ -32,19 +36,14 @@ function table(label, key, heads) {
 
 function build() {
   find('#screen').replaceChildren(
-    element('section.panel', { 'aria-labelledby': 'apps-h' },
-      element('header', element('h2', { id: 'apps-h' }, 'Apps'),
-        element('span.muted.small', 'from the template; their output is kept')),
+    panel('apps-h', 'Apps', element('span.muted.small', 'from the template; their output is kept'),
       element('div', { 'data-error': 'apps' }),
-      table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Address'], ['Starts by itself'], ['']]),
+      table('Apps', 'apps', ['App', 'State', 'Since', 'Address', 'Starts by itself', '']),
       element('p.body.muted', { 'data-none': 'apps', hidden: true },
         'Its template has no apps. What you start in a terminal is reached by a port.')),
-    element('section.panel', { 'aria-labelledby': 'ports-h' },
-      element('header', element('h2', { id: 'ports-h' }, 'Ports'),
-        element('span.muted.small', `on 127.0.0.1 of ${hostName()}, while it runs`)),
-      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], [
-        'From your computer, first',
-      ], ['']]), element('p.body.muted', { 'data-none': 'ports', hidden: true }, 'No port yet.'),
+    panel('ports-h', 'Ports', element('span.muted.small', `on 127.0.0.1 of ${hostName()}, while it runs`),
+      table('Ports', 'ports', ['Name', 'Inside', 'On the host', 'State', 'Who may connect', 'From your computer, first',
+        '']), element('p.body.muted', { 'data-none': 'ports', hidden: true }, 'No port yet.'),
       element('footer', portForm())),
     element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.')
   );
@@ -71,10 +70,10 @@ async function show(record) {
 function skeletonNow({ launchers, ports }) {
   const row = () => element('tr.plain', ['3', '2', '1', '1'].map(width => element('td', skeleton(width))));
   const rows = count =>
-    element('table.table.mid.fold', { 'aria-hidden': 'true' },
+    element('table.table.mid.fold', { 'aria-hidden': true },
       element('tbody', Array.from({ length: Math.max(1, count) }, row)));
   return [launchers, ports].map((items, at) =>
-    element('section.panel', { 'aria-busy': 'true', 'aria-label': at ? 'Loading the ports' : 'Loading the apps' },
+    element('section.panel', { 'aria-busy': true, 'aria-label': at ? 'Loading the ports' : 'Loading the apps' },
       element('header', skeleton('2')), rows(items.length))
   );
 }
@@ -141,29 +140,28 @@ function addressOf(item, port) {
   return token ? [element('div.stack', text, token)] : [text];
 }
 
-const LAUNCHER_LABELS = { start: ['Start', 'was not started', 'Started'],
-  stop: ['Stop', 'was not stopped', 'Stopped'] };
+const LAUNCHER_ACTIONS = { start: WORKSPACE_LAUNCHER_START, stop: WORKSPACE_LAUNCHER_STOP };
+const launcherCommand = (kind, name) => [LAUNCHER_ACTIONS[kind], known.record.name, name];
 
 function launcherButton(kind, item, runs) {
   const { name, title } = item;
-  const [label] = LAUNCHER_LABELS[kind];
+  const { label } = LAUNCHER_ACTIONS[kind];
   const isBusy = known.busy.get(name) === kind, isOff = !runs || isOffline() || known.busy.has(name);
   return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`,
-    'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`, 'aria-busy': isBusy ? 'true' : null,
-    'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why',
-    title: runs ? null : 'It does not run',
-    'data-cmd': `svc ws launcher ${kind} ${quoted(known.record.name)} ${quoted(name)}`, on: { click: () => {
+    'aria-label': `${label} ${title || name}`, key: `${kind}-${name}`, 'aria-busy': isBusy, 'aria-disabled': isOff,
+    'aria-describedby': runs ? null : 'stopped-why', title: runs ? null : 'It does not run',
+    cmd: launcherCommand(kind, name), click: () => {
       if (!isOff) launch(kind, item);
-    } } }, kind === 'start' && !isBusy && icon('start'), label);
+    } }, kind === 'start' && !isBusy && icon('start'), label);
 }
 
 function portCells(port) {
   const { name, container_port: inside, state, connections, refused, access, listens } = port;
-  const counts = [
+  const counts = commaList(
     connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '',
     refused ? `${refused} refused` : '',
-    listens === false ? 'nothing listens inside' : '',
-  ].filter(Boolean).join(', ');
+    listens === false ? 'nothing listens inside' : ''
+  );
   return [
     cell(null, 'name', name),
     cell('Inside', 'num', String(inside)),
@@ -176,14 +174,12 @@ function portCells(port) {
     cell(null, '', command(sshLine(port))),
     cell(null, 'c-act',
       element('div.row',
-        element('button.btn.sm.quiet', { 'aria-label': `Remove the port ${name}`, 'data-key': `remove-${name}`,
-          'aria-disabled': isOffline() ? 'true' : null, 'data-cmd': removeCommand(name),
-          on: { click: () => removePort(port) } }, 'Remove'))),
+        element('button.btn.sm.quiet', { 'aria-label': `Remove the port ${name}`, key: `remove-${name}`,
+          'aria-disabled': isOffline(), cmd: removeCommand(name), click: () => removePort(port) }, 'Remove'))),
   ];
 }
 
-const stopCommand = name => `svc ws launcher stop ${quoted(known.record.name)} ${quoted(name)}`;
-const removeCommand = name => `svc ws port remove ${quoted(known.record.name)} ${quoted(name)}`;
+const removeCommand = name => [WORKSPACE_PORT_REMOVE, known.record.name, name];
 
 // ---- reading ----
 
@@ -222,17 +218,17 @@ setInterval(() => {
 // ---- doing ----
 
 async function launch(kind, { name, title }) {
+  const { done } = LAUNCHER_ACTIONS[kind];
   if (kind === 'stop'
     && !await ask({ title: `Stop ${title || name}?`,
       paragraphs: ['It ends, and what it has in memory is lost. Its output and files stay.'],
-      action: `Stop ${title || name}`, keep: 'Let it run', line: stopCommand(name) })) return;
-  const [, failed, done] = LAUNCHER_LABELS[kind];
+      action: `Stop ${title || name}`, keep: 'Let it run', line: launcherCommand(kind, name) })) return;
   known.busy.set(name, kind);
   showAll();
   await change(async path => {
     const state = await call('POST', `${path}/launchers/${encodeURIComponent(name)}/${kind}`, { body: {} });
     known.launchers = (known.launchers ?? []).map(item => (item.name === name ? state : item));
-  }, { failed: `${title || name} ${failed}.`, done: `${title || name}: ${done}` });
+  }, { failed: `${title || name} was not ${done.toLowerCase()}.`, done: `${title || name}: ${done}` });
   known.busy.delete(name);
   showAll();
 }
@@ -260,21 +256,20 @@ async function removePort({ name, connections }) {
 const typed = () => portTexts(find('[data-port]'));
 
 function addCommand({ name, container_port: inside, access, kind, user }) {
-  const options = [inside && `--container-port ${inside}`, access === 'host' && '--access host',
-    kind !== 'http' && `--kind ${kind}`, user && `--user ${quoted(user)}`].filter(Boolean);
-  return ['svc ws port add', quoted(known.record.name), name ? quoted(name) : 'PORT', ...options].join(' ');
+  return [WORKSPACE_PORT_ADD, known.record.name, name, ['--container-port', inside], ['--access',
+    access === 'host' && access], ['--kind', kind !== 'http' && kind], ['--user', user]];
 }
 
 /** @param {Api.Workspace} record */
 function line(record) {
   const port = find('[data-port]') ? typed() : null;
   if (port?.name || port?.container_port) return addCommand(port);
-  return `svc ws launchers ${quoted(record.name)} && svc ws ports ${quoted(record.name)}`;
+  return [['ws launchers', record.name], ['ws ports', record.name]];
 }
 
 function portForm() {
   const fields = portFields(),
-    button = element('button.btn', { type: 'submit', 'data-key': 'add' }, icon('plus'), 'Add a port');
+    button = element('button.btn', { type: 'submit', key: 'add' }, icon('plus'), 'Add a port');
   for (const node of fields) {
     const control = find('.input', node);
     control.dataset.field = control.dataset.part;
@@ -282,7 +277,7 @@ function portForm() {
   }
   const update = () => {
     setLine(line(known.record));
-    button.dataset.cmd = addCommand(typed());
+    setAttribute(button, 'data-cmd', addCommand(typed()));
   };
   const follow = () => {
     showErrors(form, []);
@@ -294,30 +289,22 @@ function portForm() {
       addPort(form, button).then(update);
     } } }, ...fields, button,
     element('span.muted.small', "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
-  button.dataset.cmd = addCommand(portTexts(form));
+  setAttribute(button, 'data-cmd', addCommand(portTexts(form)));
   return form;
 }
 
 async function addPort(form, button) {
-  if (isOffline() || button.getAttribute('aria-busy')) return;
-  setAttribute(button, 'aria-busy', 'true');
   showErrors(form, []);
-  const texts = typed(), { name } = texts;
-  try {
-    const port = await call('POST', `${workspacePath(known.record)}/ports`, { body: portRequest(texts) });
+  const texts = typed(), failed = `The port ${texts.name} was not added.`;
+  await change(async path => {
+    const port = await call('POST', `${path}/ports`, { body: portRequest(texts) });
     known.ports = [...(known.ports ?? []).filter(other => other.name !== port.name), port];
     form.reset();
     find('#port-kind').dispatchEvent(new Event('change', { bubbles: true }));
     showAll();
     find('#port-name').focus();
-    announce(`The port ${name}: Open at ${port.connect}`);
-    refresh();
-  } catch (error) {
-    if (error.status !== 401 && !pointAtErrors(form, error.fields))
-      await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
-  } finally {
-    setAttribute(button, 'aria-busy', null);
-  }
+    announce(`The port ${texts.name}: Open at ${port.connect}`);
+  }, { failed, button, refuse: error => pointAtErrors(form, error.fields) });
 }
 
 await startWorkspace({ tab: 'apps', show, line });

@@ -1,7 +1,8 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
-import { lineOfCommand } from '../shared/own_command.js';
-import { amount, duration, quoted, formatSize, time } from '../frame/format.js';
+import { lineOfCommand } from '../shared/shell_line.js';
+import { amount, duration, formatSize, time } from '../frame/format.js';
+import { FS_LIST } from '../generated/actions.js';
 
 const LIMIT_LABELS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
 const IMAGE_LABELS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'],
@@ -16,9 +17,8 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Id', element('span.mono', id)],
     ['Template',
       element('span',
-        element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
-          'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}`),
-      newerRevision(record, upgrade)],
+        element('a', { href: `/templates/${encodeURIComponent(template.name)}`, cmd: ['template get', template.name] },
+          template.name), `, revision ${template.revision}`), newerRevision(record, upgrade)],
     ['Image', ...imageFact(record)],
     ['GPUs', ...gpuFact(record, gpuNumber)],
     ['CPUs', limitFact(record, 'cpu_limit', amount)],
@@ -27,9 +27,8 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Processes', limitFact(record, 'pids_limit', String)],
     ['Files',
       ...mounts.map(({ root, path, read_only: isReadOnly }) =>
-        element('div',
-          element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root),
-          ' at ', element('span.mono', path), isReadOnly && ', read-only')
+        element('div', element('a', { href: `/files/${encodeURIComponent(root)}`, cmd: [FS_LIST, root] }, root), ' at ',
+          element('span.mono', path), isReadOnly && ', read-only')
       )],
     env.length > 0
     && ['Variables',
@@ -55,8 +54,7 @@ function newerRevision({ template, newer_image: isNewerImage }, upgrade) {
   if (!template.newer_revision && !isNewerImage) return null;
   return element('div',
     template.newer_revision ? `Revision ${template.newer_revision} is out. ` : 'Its image was built or pulled again. ',
-    element('button.btn.link.small', { 'data-key': 'upgrade', 'data-cmd': upgrade.cmd, on: { click: upgrade.open } },
-      'What changes'));
+    element('button.btn.link.small', { key: 'upgrade', cmd: upgrade.cmd, click: upgrade.open }, 'What changes'));
 }
 
 function imageFact({ image, image_status: status }) {

@@ -1,15 +1,17 @@
 // What all pages of one workspace share: its record as it changes, the head with what can be done, and the tabs.
 import { Unreachable, send } from '../frame/api.js';
-import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
-import { isOffline, skeleton } from '../frame/frame.js';
+import { element, find, findAll, replace, setAttribute, stateMark } from '../frame/dom.js';
+import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { refresh, showNow, showRead, startPage } from '../screen/page.js';
 import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
-import { quoted, time } from '../frame/format.js';
+import { time, commaList } from '../frame/format.js';
+import { TERMINAL_OPEN } from '../generated/actions.js';
 import { spelledOut } from '../shared/unseen.js';
-import { MOVING, idleOf, stateMark } from '../shared/workspace_states.js';
+import { editCommand } from '../shared/workspace_actions.js';
+import { MOVING, idleOf } from '../shared/workspace_states.js';
 
 const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor',
   settings: '/settings' };
@@ -99,7 +101,7 @@ function showRecord() {
 
 // ---- head and tabs ----
 
-const titleOf = name => [TAB_NAMES[opened.tab], name].filter(Boolean).join(', ');
+const titleOf = name => commaList(TAB_NAMES[opened.tab], name);
 
 function nameIt(name, isNew) {
   document.title = document.title.replace(/^.*(?= · )/, () => titleOf(name));
@@ -122,21 +124,16 @@ function showHead() {
 
 // The state in a word, and since when.
 /** @param {Api.Workspace} record */
-export function headState(record) {
-  const { status, health } = record;
-  const since = (iso, form) => element('span.muted.small', time(iso, form));
-  if (MOVING[status]) return [stateMark('busy', MOVING[status]), since(record.status_since, 'age')];
-  if (status === 'failed')
-    return [stateMark('failed', 'Failed'), since(record.stopped_at ?? record.status_since, 'ago')];
-  if (status === 'stopped')
-    return [stateMark('stopped', 'Stopped'), since(record.stopped_at ?? record.status_since, 'ago')];
-  if (health === 'gpu_lost')
-    return [stateMark('failed', 'GPU lost'), since(record.started_at ?? record.status_since, 'age')];
-  const idle = idleOf(record);
+function headState(record) {
+  const { status, health, status_since: since } = record, idle = idleOf(record);
+  const mark = (kind, text, at, form = 'age') => [stateMark(kind, text), element('span.muted.small', time(at, form))];
+  if (MOVING[status]) return mark('busy', MOVING[status], since);
+  if (status === 'failed') return mark('failed', 'Failed', record.stopped_at ?? since, 'ago');
+  if (status === 'stopped') return mark('stopped', 'Stopped', record.stopped_at ?? since, 'ago');
+  if (health === 'gpu_lost') return mark('failed', 'GPU lost', record.started_at ?? since);
   if (idle?.action === 'stop')
     return [element('span.state.warn', element('span', 'Idle, stops in ', time(idle.ends, 'until')))];
-  return [stateMark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running'),
-    since(idle?.since ?? record.started_at ?? record.status_since, 'age')];
+  return mark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running', idle?.since ?? record.started_at ?? since);
 }
 
 // A tab that needs the workspace to run is not now while it does not; by its address it is there all the same.
@@ -148,9 +145,9 @@ function showTabs() {
     const tab = Object.keys(TAB_PATHS)[at];
     const isOff = NEED_RUNNING.includes(tab) && !runs && tab !== opened.tab;
     setAttribute(link, 'href', isOff ? null : tabPath(tab));
-    setAttribute(link, 'data-cmd', isOff ? null : tabCommand(tab, opened.record?.name ?? workspaceName, runs));
+    setAttribute(link, 'data-cmd', isOff ? null : TAB_COMMANDS[tab](opened.record?.name ?? workspaceName, runs));
     for (
-      const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true',
+      const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': true,
         'aria-describedby': 'tab-why', title: why })
     ) setAttribute(link, name, isOff ? value : null);
     link.onclick = isOff ? () => toast(why) : null;
@@ -158,22 +155,19 @@ function showTabs() {
 }
 
 const TAB_COMMANDS = {
-  overview: name => `svc ws get ${name}`,
-  terminal: name => `svc ws shell ${name}`,
-  logs: (name, runs) => `svc ws logs ${name}${runs ? ' --follow' : ''}`,
-  apps: name => `svc ws launchers ${name}`,
-  monitor: name => `svc ws monitor ${name}`,
-  settings: name => `svc ws edit ${name} --file patch.json`,
+  overview: name => ['ws get', name],
+  terminal: name => [TERMINAL_OPEN, name],
+  logs: (name, runs) => ['ws logs', name, runs && '--follow'],
+  apps: name => ['ws launchers', name],
+  monitor: name => ['ws monitor', name],
+  settings: name => editCommand(name),
 };
-const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
 
 // ---- while it is read, where it is not there, when it goes ----
 
 function headSkeleton() {
   if (!opened.record) put(find('[data-state]'), 'skeleton', () => skeleton('2'));
-  const rows = Array.from({ length: 4 }, () => element('p', skeleton('4')));
-  return element('section.panel', { 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
-    element('header', skeleton('3')), element('div.body.stack-4', rows));
+  return panelSkeleton('the workspace', 4);
 }
 
 // Instead of the tab's own content, which stays as it is meanwhile.
@@ -184,7 +178,7 @@ function showInstead(...content) {
 }
 
 function unreadyHead() {
-  setLine('svc ws list');
+  setLine(['ws list']);
   for (const part of ['state', 'actions']) put(find(`[data-${part}]`), null, () => []);
 }
 

@@ -1,9 +1,7 @@
 // The launchers of a workspace: their states, how a person elsewhere comes to one, and their output.
-import { command, element, icon, setAttribute } from '../frame/dom.js';
+import { command, element, icon, setAttribute, stateMark } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { copyText } from '../frame/line.js';
-import { quoted } from '../frame/format.js';
-import { stateMark } from '../shared/workspace_states.js';
 
 export function launcherState({ state, exit_code: code }) {
   if (state === 'started') return stateMark('running', 'Started');
@@ -18,10 +16,7 @@ export const launcherLog = (record, name) =>
 /** @param {Api.Workspace} record */
 export function logButton(record, { name, title, state }) {
   return element('a.btn.sm.quiet', { href: launcherLog(record, name), 'aria-label': `Log of ${title || name}`,
-    'data-key': `log-${name}`,
-    'data-cmd': `svc ws logs ${quoted(record.name)} --launcher ${quoted(name)}${
-      state === 'started' ? ' --follow' : ''
-    }` }, 'Log');
+    key: `log-${name}`, cmd: ['ws logs', record.name, '--launcher', name, state === 'started' && '--follow'] }, 'Log');
 }
 
 // The command that forwards a port, to this host as the address bar names it: but for a forwarded page.
@@ -35,7 +30,7 @@ export function sshLine({ ssh }) {
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
   return element('button.btn.sm', { 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`,
-    'data-key': `open-${name}`, 'data-cmd': sshLine(item), on: {
+    key: `open-${name}`, cmd: sshLine(item), on: {
       click: async () =>
         (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }),
     } }, isPage && icon('open'), label);
@@ -54,8 +49,8 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
   if (!token) return null;
   const key = `${name} ${run}`, code = element('code.small.ref');
   const button = (label, does, press) =>
-    element('button.btn.link.small', { 'data-key': `${does}-token-${name}`,
-      'aria-label': `${label} of ${title || name}`, on: { click: press } }, label);
+    element('button.btn.link.small', { key: `${does}-token-${name}`, 'aria-label': `${label} of ${title || name}`,
+      click: press }, label);
   const show = button('Show token', 'show', () => {
     if (!visibleTokens.delete(key)) visibleTokens.add(key);
     fill();
@@ -68,7 +63,7 @@ export function tokenOf(record, { name, title, token, started_at: run }) {
     setAttribute(show, 'aria-label', `${show.textContent} of ${title || name}`);
   };
   fill();
-  return element('span.row', { 'data-token': name, 'data-cmd': `svc ws launchers ${quoted(record.name)}` }, code,
+  return element('span.row', { 'data-token': name, cmd: ['ws launchers', record.name] }, code,
     button('Copy token', 'copy', () => copyText(token)), show);
 }
 

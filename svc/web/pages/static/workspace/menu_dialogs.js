@@ -1,21 +1,21 @@
 // What the menu of a workspace opens: another name, and the move to the newest revision of its template.
 import { call } from '../frame/api.js';
-import { command, element, icon } from '../frame/dom.js';
-import { quoted } from '../frame/format.js';
+import { command, element, notice } from '../frame/dom.js';
+import { WORKSPACE_RENAME, WORKSPACE_UPGRADE } from '../generated/actions.js';
 import { closeButton, openDialog } from '../shared/dialogs.js';
 import { formDialog } from '../shared/form_dialog.js';
-import { field } from '../shared/form.js';
+import { field, plainInput } from '../shared/form.js';
+import { tableHead } from '../shared/tables.js';
 
 // Resolves to the renamed record, null where it was not renamed.
 /** @param {Api.Workspace} record */
 export function renameDialog(record, { version, path }) {
-  const input = element('input.input.mono', { value: record.name, autocomplete: 'off', autocapitalize: 'off',
-    spellcheck: 'false', maxlength: '63' });
+  const input = plainInput('mono', { value: record.name, maxlength: '63' });
   return formDialog({
     title: `Rename ${record.name}`,
     fields: [field('name', 'New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
-    lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`,
-    action: 'Rename',
+    lineOf: () => [WORKSPACE_RENAME, record.name, input.value],
+    action: WORKSPACE_RENAME.label,
     failed: 'It was not renamed.',
     send: () => call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }),
   });
@@ -39,7 +39,7 @@ export async function upgradeDialog(record, { version, path, refuse }) {
     action: `Upgrade to ${nextOf(plan)}`,
     keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`,
     danger: isReplaced,
-    lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`,
+    lineOf: () => [WORKSPACE_UPGRADE, record.name, isReplaced && '--yes'],
     failed: 'It was not upgraded.',
     send: () =>
       call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced },
@@ -54,7 +54,7 @@ const nextOf = ({ before, after }) => before === after ? 'the newer image' : `re
 async function preview(record, plan) {
   openDialog(`What ${nextOf(plan)} changes in ${record.name}`,
     element('div.in', planOf(plan), ends(plan), element('p.soft', 'It is upgraded while it is stopped.'),
-      command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
+      command([WORKSPACE_UPGRADE, record.name, '--dry-run']),
       element('form.ends', { method: 'dialog' }, closeButton())));
   return false;
 }
@@ -66,8 +66,7 @@ function planOf({ changes }) {
     element('tr.plain', element('td.soft', name ? `${part} ` : part, name && element('span.mono', name)),
       element('td.mono.small.ref', { 'data-l': 'Now' }, argumentOf(before)),
       element('td.mono.small.ref', { 'data-l': 'Then' }, argumentOf(after)));
-  const titles = ['What', 'Now', 'Then'].map(title => element('th', { scope: 'col' }, title));
-  return element('table.table.dense.fold', { 'aria-label': 'What changes' }, element('thead', element('tr', titles)),
+  return element('table.table.dense.fold', { 'aria-label': 'What changes' }, tableHead(['What', 'Now', 'Then']),
     element('tbody', changes.map(row)));
 }
 
@@ -81,8 +80,7 @@ function ends({ container }) {
     return element('p.soft',
       'Its container stays, with what was installed in it. What you have set yourself stays as far as the new '
         + 'limits allow it.');
-  return element('div.notice.danger.inset', icon('warning'),
-    element('div',
-      element('p', element('b', 'It gets a new container.'),
-        ' What was installed in the present one is lost; files in /work stay.')));
+  return notice('danger.inset', 'warning',
+    element('p', element('b', 'It gets a new container.'),
+      ' What was installed in the present one is lost; files in /work stay.'));
 }

@@ -1,8 +1,9 @@
 // What a running workspace uses now: meters, read every two seconds while somebody looks at them.
 import { call } from '../frame/api.js';
-import { bar, element, replace } from '../frame/dom.js';
+import { element, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { formatSizeOf, formatSize } from '../frame/format.js';
+import { meter } from '../shared/headroom.js';
 
 const USE_EVERY_MS = 2000, USE_OFFLINE_MS = 8000;
 const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };
@@ -49,22 +50,17 @@ function metersOf(sample, gpuName) {
   const cores = sample.cpu_percent / 100;
   const { cpu_limit: cpus, memory_bytes: memory, memory_limit_bytes: most } = sample;
   return [
-    meter('CPU', cores, cpus,
+    useOf('CPU', cores, cpus,
       cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
-    meter('Memory', memory, most, most === null ? `${formatSize(memory)}, no limit` : formatSizeOf(memory, most)),
+    useOf('Memory', memory, most, most === null ? `${formatSize(memory)}, no limit` : formatSizeOf(memory, most)),
     ...sample.gpus.map(gpu => gpuMeter(gpu, gpuName)),
   ];
 }
 
 function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percent: percent, model }, gpuName) {
-  if (model === null) return meter(gpuName(uuid), 0, 100, 'lost');
+  if (model === null) return useOf(gpuName(uuid), 0, 100, 'lost');
   const text = [percent === null ? null : `${percent} %`, vram === null ? formatSize(used) : formatSizeOf(used, vram)];
-  return meter(gpuName(uuid), percent ?? 0, 100, text.filter(Boolean).join(', '));
+  return useOf(gpuName(uuid), percent ?? 0, 100, text.filter(Boolean).join(', '));
 }
 
-function meter(label, value, most, text) {
-  return element('div.gauge', { role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0,
-    'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
-    element('div.row', element('span', label), element('span.v', text)),
-    bar(most ? value / most * 100 : 0, most && value > most ? 'over' : 'mine'));
-}
+const useOf = (label, value, most, text) => meter(label, value, most, text, most && value > most ? 'over' : 'mine');

@@ -22,6 +22,6 @@ function pageLink(url, link) {
     event.preventDefault();
     window.open(link, '_blank', 'noopener,noreferrer');
   };
-  return element('a.btn.primary', { href: url, target: '_blank', rel: 'noreferrer noopener', 'data-key': 'page',
+  return element('a.btn.primary', { href: url, target: '_blank', rel: 'noreferrer noopener', key: 'page',
     on: link ? { click: open } : {} }, icon('open'), url);
 }

@@ -1,11 +1,11 @@
 // What a workspace is and does now; and where it does not run, why.
 import { call } from '../frame/api.js';
-import { bar, command, element, find } from '../frame/dom.js';
+import { bar, command, element, find, panel } from '../frame/dom.js';
 import { answer } from '../frame/notices.js';
 import { onEvent } from '../frame/events.js';
 import { isOffline, skeleton } from '../frame/frame.js';
 import { oneAtATime } from '../frame/turns.js';
-import { quoted } from '../frame/format.js';
+import { WORKSPACE_UPGRADE } from '../generated/actions.js';
 import { change, doAction, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refresh } from '../screen/page.js';
@@ -22,6 +22,7 @@ import {
 } from './launchers.js';
 import { reasonsOf } from './reasons.js';
 import { put } from '../shared/still.js';
+import { editCommand } from '../shared/workspace_actions.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
@@ -30,34 +31,31 @@ const overview = { record: /** @type {Api.Workspace} */ (null), followUse: null,
 
 // ---- the parts, once ----
 
-function panel(key, title, actions, ...content) {
-  return element('section.panel', { 'aria-labelledby': `${key}-h`, 'data-part': key },
-    element('header', element('h2', { id: `${key}-h` }, title), ...content, element('div.actions', actions)),
+const part = (key, title, actions, ...content) =>
+  panel(`${key}-h`, title, [...content, element('div.actions', actions)], { 'data-part': key },
     element('div', { 'data-body': key }));
-}
 
 /** @param {Api.Workspace} record */
 function build(record) {
-  const name = quoted(record.name);
-  const link = (tab, cmd, label) => element('a.small', { href: tabPath(tab), 'data-cmd': cmd }, label);
-  const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'),
+  const { name } = record;
+  const link = (tab, cmd, label) => element('a.small', { href: tabPath(tab), cmd }, label);
+  const now = part('now', 'Now', link('monitor', ['ws monitor', name], 'Charts and processes'),
     element('span.muted.small', 'every 2 s'));
-  find('[data-body]', now).className = 'body';
-  find('[data-body]', now).append(
-    element('div.cols.half', { 'data-meters': true }, ...meterSkeleton(record.gpus.length))
-  );
+  const meters = find('[data-body]', now);
+  meters.className = 'body';
+  meters.append(element('div.cols.half', { 'data-meters': true }, ...meterSkeleton(record.gpus.length)));
   const happened = element('a.small', { href: `/activity?workspace=${encodeURIComponent(record.id)}`,
-    'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
+    cmd: ['api', 'GET', `/api/audit?q=${record.id}`] }, 'All activity');
   find('#screen').append(element('div.stack-4', { 'data-reasons': true }),
     element('div.cols.side-r.overview',
-      element('div.stack-4', now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
-        panel('last', 'Last output', element('span', { 'data-all': true }))),
+      element('div.stack-4', now, part('apps', 'Apps', link('apps', ['ws launchers', name], 'Apps and ports')),
+        part('last', 'Last output', element('span', { 'data-all': true }))),
       element('aside.panel', { 'aria-labelledby': 'facts-h' },
         element('header', element('h2', { id: 'facts-h' }, 'What it is'),
           element('div.actions', { 'data-change': true })), element('div.body', { 'data-body': 'facts' }),
         element('footer', { 'data-foot': true },
           element('span.muted.small', 'Size and variables change while it is stopped.'))),
-      panel('happened', 'What happened', happened)));
+      part('happened', 'What happened', happened)));
 }
 
 const bodyOf = key => find(`[data-body="${key}"]`);
@@ -84,14 +82,12 @@ function showAll() {
   find('[data-part=now]').hidden = !runs;
   followNow(runs ? workspacePath(record) : '');
   put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [
-    factsOf(record, { gpuNumber,
-      upgrade: { cmd: `svc ws upgrade ${quoted(record.name)} --dry-run`, open: openUpgrade } }),
+    factsOf(record, { gpuNumber, upgrade: { cmd: [WORKSPACE_UPGRADE, record.name, '--dry-run'], open: openUpgrade } }),
   ]);
   put(find('[data-change]'), [record.name, record.status], () =>
     record.allowed_actions.includes('edit')
       ? [
-        element('a.small', { href: tabPath('settings'),
-          'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change'),
+        element('a.small', { href: tabPath('settings'), cmd: editCommand(record.name), key: 'change' }, 'Change'),
       ]
       : []);
   find('[data-foot]').hidden = record.allowed_actions.includes('edit');
@@ -157,20 +153,11 @@ function showOutput() {
   find('[data-part=last]').hidden = !record.allowed_actions.includes('logs');
   const { launcher, lines, error } = output ?? { launcher: '', lines: [], error: null };
   const href = launcher ? launcherLog(record, launcher) : tabPath('logs');
-  const cmd = `svc ws logs ${quoted(record.name)}${
-    launcher ? ` --launcher ${quoted(launcher)}` : ''
-  } --tail ${LINES_STOPPED}`;
+  const cmd = ['ws logs', record.name, ['--launcher', launcher], ['--tail', LINES_STOPPED]];
   put(find('#last-h'), [launcher],
     () => ['Last output', launcher && ' of ', launcher && element('span.mono', launcher)].filter(Boolean));
-  put(find('[data-all]'), [href, cmd],
-    () => [element('a.small', { href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
-  const text = output === null
-    ? ''
-    : error
-    ? `It could not be read: ${error}.`
-    : lines.length === 0
-    ? 'Nothing was printed.'
-    : '';
+  put(find('[data-all]'), [href, cmd], () => [element('a.small', { href, cmd, key: 'all-output' }, 'All of it')]);
+  const text = error ? `It could not be read: ${error}.` : output && lines.length === 0 ? 'Nothing was printed.' : '';
   put(bodyOf('last'), [output, record.status], () => [
     element('div', { class: `log last${record.status === 'running' ? '' : ' long'}` },
       element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: text ? 'muted' : null },
@@ -282,4 +269,4 @@ onEvent(({ type, subject, data }) => {
   showAll();
 });
 
-await startWorkspace({ tab: 'overview', show, line: record => `svc ws get ${quoted(record.name)}` });
+await startWorkspace({ tab: 'overview', show, line: record => ['ws get', record.name] });

@@ -1,7 +1,9 @@
 // Why a workspace is as it is, above all else, with the remedy as a button.
-import { command, element, icon } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
+import { command, element, notice } from '../frame/dom.js';
+import { amount, duration, gibibytes, time } from '../frame/format.js';
+import { IMAGE_PULL } from '../generated/actions.js';
 import { loadedOf } from '../shared/progress.js';
+import { commandOf, editCommand } from '../shared/workspace_actions.js';
 import { PHASES, idleOf } from '../shared/workspace_states.js';
 import { actionButton } from './actions.js';
 import { limitText } from './facts.js';
@@ -9,11 +11,9 @@ import { limitText } from './facts.js';
 const KEPT = 'Files under /work and what was installed in it are as they were.';
 const GIB_SIZE = 2 ** 30;
 
-export function noticeOf(kind, title, text, { buttons = [], cmd = '', code = '' } = {}) {
-  return element('div', { class: `notice ${kind}` }, icon(kind ? 'warning' : 'info'),
-    element('div', element('p', element('b', title), ' ', ...text),
-      buttons.length > 0 && element('div.row', ...buttons), cmd && command(cmd), code && element('span.code', code)));
-}
+export const noticeOf = (kind, title, text, { buttons = [], cmd = null, code = '' } = {}) =>
+  notice(kind, kind ? 'warning' : 'info', element('p', element('b', title), ' ', ...text),
+    buttons.length > 0 && element('div.row', ...buttons), cmd && command(cmd), code && element('span.code', code));
 
 // The notices of a record, the gravest first. `patchAndStart(patch)` edits it and starts it; `pull` gets its image.
 /** @param {Api.Workspace} record */
@@ -38,9 +38,9 @@ export function creating({ operation, status_reason: code, template }) {
   const title = code === 'upgrade'
     ? `It gets a new container, of revision ${template.newer_revision ?? template.revision}.`
     : 'It is being created.';
-  return element('div.notice', icon('info'),
-    element('div', element('p', element('b', title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''),
-      ...loadedOf(progress)));
+  return notice('', 'info',
+    element('p', element('b', title), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? ''),
+    ...loadedOf(progress));
 }
 
 // ---- it runs, but ----
@@ -53,11 +53,11 @@ function whileRunning(record) {
     health === 'gpu_lost'
     && noticeOf('danger', 'It has lost its GPU.', [
       'The driver does not answer for it any more; a restart gives it another one, if one is free.',
-    ], { buttons: [actionButton('restart', 'Restart it', { kind: 'sm', key: 'remedy' })], code: 'gpu_lost' }),
+    ], { buttons: [actionButton('restart', { label: 'Restart it', kind: 'sm', key: 'remedy' })], code: 'gpu_lost' }),
     idle?.action === 'stop'
     && noticeOf('warn', 'It is idle.', ['Quiet for ', time(idle.since, 'age'), '; stopped in ',
       time(idle.ends, 'until'), ' unless something happens in it.'], {
-      buttons: [actionButton('keep', 'Keep it for 12 h', { kind: 'sm', key: 'remedy' })],
+      buttons: [actionButton('keep', { label: 'Keep it for 12 h', kind: 'sm', key: 'remedy' })],
     }),
     missing.length > 0
     && noticeOf('warn', 'This host does not apply all its limits:', [
@@ -70,10 +70,18 @@ function whileRunning(record) {
 
 function logsLink({ name }) {
   return element('a.btn.sm.quiet', { href: `/workspaces/${encodeURIComponent(name)}/logs`,
-    'data-cmd': `svc ws logs ${quoted(name)} --tail 200`, 'data-key': 'output' }, 'Its last output');
+    cmd: ['ws logs', name, '--tail', '200'], key: 'output' }, 'Its last output');
 }
 
-const startButton = (label, kind = 'sm') => actionButton('start', label, { kind, key: 'remedy' });
+const startButton = (label, kind = 'sm') => actionButton('start', { label, kind, key: 'remedy' });
+
+const AGAIN = 'Start it again', RETRY = 'Try again';
+
+// Why it does not run, and since when; `before` and `after` stand around the time, `label` is that of its button.
+/** @param {Api.Workspace} record */
+const ended = (record, kind, title, label, { before = '', after = KEPT, hasLog = true } = {}) =>
+  noticeOf(kind, title, [before, ...when(record), after], { code: record.status_reason,
+    buttons: [startButton(label), hasLog && logsLink(record)] });
 
 const WHY = {
   oom_killed: (record, tools) =>
@@ -81,40 +89,17 @@ const WHY = {
       KEPT], moreMemory(record, tools)),
   container_exited: record =>
     record.exit_code
-      ? noticeOf('danger', `Its command ended with ${record.exit_code},`, [...when(record, ''), KEPT], {
-        buttons: [startButton('Start it again'), logsLink(record)],
-        code: 'container_exited',
-      })
-      : noticeOf('', 'Its command has ended', [...when(record, ''),
-        'It did what it was made for, and there is nothing left to run in it.'], {
-        buttons: [startButton('Start it again'), logsLink(record)],
-        code: 'container_exited',
+      ? ended(record, 'danger', `Its command ended with ${record.exit_code},`, AGAIN)
+      : ended(record, '', 'Its command has ended', AGAIN, {
+        after: 'It did what it was made for, and there is nothing left to run in it.',
       }),
-  idle_policy: record =>
-    noticeOf('', 'Stopped: idle.', [idleText(record), ...when(record), KEPT], {
-      buttons: [startButton('Start it again')],
-      code: 'idle_policy',
-    }),
-  admin_stopped: record =>
-    noticeOf('warn', 'Stopped by an administrator', [...when(record, ''), KEPT], {
-      buttons: [startButton('Start it again')],
-      code: 'admin_stopped',
-    }),
+  idle_policy: record => ended(record, '', 'Stopped: idle.', AGAIN, { before: idleText(record), hasLog: false }),
+  admin_stopped: record => ended(record, 'warn', 'Stopped by an administrator', AGAIN, { hasLog: false }),
   host_reboot: (record, tools) =>
-    noticeOf('warn', 'The host was rebooted', [...when(record, ''), KEPT], afterReboot(record, tools)),
-  gpu_unavailable: record =>
-    noticeOf('warn', 'No GPU was free.', when(record), { buttons: [startButton('Try again')],
-      code: 'gpu_unavailable' }),
-  start_timeout: record =>
-    noticeOf('danger', 'Its start took too long.', [...when(record), KEPT], {
-      buttons: [startButton('Try again'), logsLink(record)],
-      code: 'start_timeout',
-    }),
-  engine_error: record =>
-    noticeOf('danger', 'The engine failed', [...when(record, ''), KEPT], {
-      buttons: [startButton('Try again'), logsLink(record)],
-      code: 'engine_error',
-    }),
+    noticeOf('warn', 'The host was rebooted', [...when(record), KEPT], afterReboot(record, tools)),
+  gpu_unavailable: record => ended(record, 'warn', 'No GPU was free.', RETRY, { after: '', hasLog: false }),
+  start_timeout: record => ended(record, 'danger', 'Its start took too long.', RETRY),
+  engine_error: record => ended(record, 'danger', 'The engine failed', RETRY),
 };
 
 // Reasons that the failure of the last start says better.
@@ -124,21 +109,14 @@ const SAID_BETTER = ['engine_error', 'start_timeout', 'gpu_unavailable'];
 function whyStopped(record, tools) {
   const { status, status_reason: code, last_error: failure } = record;
   if (WHY[code] && !(failure && SAID_BETTER.includes(code))) return WHY[code](record, tools);
-  if (status === 'failed' && !failure)
-    return noticeOf('danger', 'It failed', [...when(record, ''), KEPT], {
-      buttons: [startButton('Try again'), logsLink(record)],
-      code: code ?? '',
-    });
+  if (status === 'failed' && !failure) return ended(record, 'danger', 'It failed', RETRY);
   if (code && code !== 'user_requested' && !failure)
-    return noticeOf('warn', `Stopped: ${code.replaceAll('_', ' ')}`, when(record, ''), { code });
+    return noticeOf('warn', `Stopped: ${code.replaceAll('_', ' ')}`, when(record), { code });
   return null;
 }
 
 /** @param {Api.Workspace} record */
-function when(record, before = '') {
-  const at = record.stopped_at ?? record.status_since;
-  return [before, time(at, 'ago'), '. '];
-}
+const when = record => [time(record.stopped_at ?? record.status_since, 'ago'), '. '];
 
 const exitText = ({ exit_code: code }) => code === null ? '' : `exit code ${code}, `;
 const memoryText = ({ resources }) =>
@@ -157,7 +135,7 @@ export function nextMemory(bytes) {
 function moreMemory(record, { patchAndStart }) {
   const { name, resources } = record;
   if (resources.memory_bytes === null)
-    return { buttons: [startButton('Start it again'), logsLink(record)], code: 'oom_killed' };
+    return { buttons: [startButton(AGAIN), logsLink(record)], code: 'oom_killed' };
   const bytes = nextMemory(resources.memory_bytes);
   const patch = { resources: { memory_bytes: bytes } };
   const cmd = editAndStart(name, patch);
@@ -175,14 +153,13 @@ function afterReboot(record, { patchAndStart }) {
   const both = !record.restart_on_boot
     && patchButton('Start it, and after each reboot', editAndStart(record.name, patch), () => patchAndStart(patch),
       'always');
-  return { buttons: [startButton('Start it again'), both].filter(Boolean), code: 'host_reboot' };
+  return { buttons: [startButton(AGAIN), both].filter(Boolean), code: 'host_reboot' };
 }
 
-const editAndStart = (name, patch) =>
-  `svc ws edit ${quoted(name)} --file - <<< '${JSON.stringify(patch)}' && svc ws start ${quoted(name)}`;
+const editAndStart = (name, patch) => [editCommand(name, patch), commandOf('start', name)];
 
 function patchButton(label, cmd, act, key = 'remedy') {
-  return element('button.btn.sm', { 'data-key': key, 'data-cmd': cmd, on: { click: act } }, label);
+  return element('button.btn.sm', { key, cmd, click: act }, label);
 }
 
 // The last start failed: what it said.
@@ -194,7 +171,7 @@ function notStarted(record) {
   const texts = [/[.!?]$/.test(text) ? text : `${text}.`, ' '];
   return noticeOf(failure.code === 'gpu_unavailable' ? 'warn' : 'danger', 'It was not started.', [...texts,
     time(failure.at, 'ago'), '.'], {
-    buttons: WHY[code] && !SAID_BETTER.includes(code) ? [] : [startButton('Try again'), logsLink(record)],
+    buttons: WHY[code] && !SAID_BETTER.includes(code) ? [] : [startButton(RETRY), logsLink(record)],
     code: failure.code,
   });
 }
@@ -203,7 +180,7 @@ function notStarted(record) {
 function imageMissing(record, { pull }) {
   const { image_status: status, template, allowed_actions: allowed } = record;
   if (status !== 'missing' || !allowed.includes('start') || template.newer_revision) return null;
-  const cmd = `svc image pull ${quoted(template.name)} --wait`;
+  const cmd = [IMAGE_PULL, template.name];
   return noticeOf('warn', 'Its image is not in your store.', ['It starts when it is there again.'], {
     buttons: [patchButton('Pull the image', cmd, pull, 'pull')],
     cmd,

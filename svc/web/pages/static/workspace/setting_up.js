@@ -1,11 +1,10 @@
 // A workspace that is not there: what its set-up does, until it is; or that there is none.
-import { all, call } from '../frame/api.js';
-import { askToCancel } from '../shared/cancelling.js';
-import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { all } from '../frame/api.js';
+import { askToCancel, cancelCommand, sendCancel } from '../shared/cancelling.js';
+import { element, find, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { quoted } from '../frame/format.js';
 import { loadedOf } from '../shared/progress.js';
 import { PHASES } from '../shared/workspace_states.js';
 
@@ -15,8 +14,9 @@ let place = null;
 
 // What is shown instead of a workspace that is not there.
 export function absent(title, text) {
-  return element('section.empty.dash', element('h2', title), element('p', text),
-    element('a.btn', { href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
+  return empty(title, element('p', text),
+    element('a.btn', { href: '/workspaces', cmd: ['ws list'] },
+      icon('M2.5 3.5h11v9h-11zM5 6.5l2 1.75L5 10M8.5 10.5h2.5'), 'Your workspaces'));
 }
 
 // What is shown instead of a workspace of this name; null where none is set up.
@@ -37,17 +37,16 @@ function showSetup() {
         PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
       ...loadedOf(progress),
       element('div.row',
-        element('button.btn.sm', { 'data-key': 'cancel', 'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
-          on: { click: cancel } }, icon('close'), 'Cancel'),
-        element('a.btn.sm.quiet', { href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' },
-          'Your workspaces'))));
+        element('button.btn.sm', { key: 'cancel', cmd: cancelCommand(operation.id), click: cancel }, icon('close'),
+          'Cancel'),
+        element('a.btn.sm.quiet', { href: '/workspaces', cmd: ['ws list'], key: 'list' }, 'Your workspaces'))));
 }
 
 async function cancel({ currentTarget: button }) {
   if (isOffline() || button.getAttribute('aria-busy') || !await askToCancel(operation)) return;
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   try {
-    await call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} });
+    await sendCancel(operation.id);
   } catch (error) {
     if (error.status !== 401) find('div', place).append(refused(error, { what: 'It was not cancelled.' }));
     setAttribute(button, 'aria-busy', null);

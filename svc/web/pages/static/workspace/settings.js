@@ -1,11 +1,12 @@
 // The settings of a workspace: its name at any time, all else while it is stopped.
 import { call, session } from '../frame/api.js';
-import { element, find, icon, setAttribute } from '../frame/dom.js';
+import { element, find, notice, setAttribute } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
-import { duration, quoted } from '../frame/format.js';
-import { field, fieldOf, pointAtErrors, showErrors } from '../shared/form.js';
+import { duration } from '../frame/format.js';
+import { WORKSPACE_RENAME, WORKSPACE_UPGRADE } from '../generated/actions.js';
+import { field, fieldOf, pointAtErrors, showErrors, plainInput } from '../shared/form.js';
 import { change, actionButton, isDoing, openUpgrade } from './actions.js';
 import { refresh } from '../screen/page.js';
 import { startWorkspace, versionOf, workspacePath } from './head.js';
@@ -13,6 +14,7 @@ import { fieldsOf, fillForm, readForm } from './settings_form.js';
 import { hasGpus, showGpuFields } from '../shared/gpu_fields.js';
 import { FIELD_LABELS, patchOf, textsOf, describe } from './sizes.js';
 import { put } from '../shared/still.js';
+import { editCommand } from '../shared/workspace_actions.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
 const edited = { record: /** @type {Api.Workspace} */ (null), base: null, version: null, theirs: null,
@@ -31,17 +33,15 @@ const asked = session.secret
 // ---- the parts, once ----
 
 function build() {
-  const name = element('input.input.mono', { maxlength: '63', autocomplete: 'off', autocapitalize: 'off',
-    spellcheck: 'false', required: true });
+  const name = plainInput('mono', { maxlength: '63', required: true });
   const renaming = element('form.section', { novalidate: true, 'data-renaming': true,
     on: { input: follow, submit: renameIt } },
     element('div.form-grid',
       field('name', 'Name', name, { wide: 'w2',
         help: 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.' })),
-    element('div.row', element('button.btn', { type: 'submit', 'data-key': 'rename' }, 'Rename')));
-  const save = element('button.btn.primary', { type: 'submit', 'data-key': 'save' }, 'Save');
-  const discard = element('button.btn.quiet', { 'data-key': 'discard', on: { click: takeTheirs } },
-    'Discard what I typed');
+    element('div.row', element('button.btn', { type: 'submit', key: 'rename' }, 'Rename')));
+  const save = element('button.btn.primary', { type: 'submit', key: 'save' }, 'Save');
+  const discard = element('button.btn.quiet', { key: 'discard', click: takeTheirs }, 'Discard what I typed');
   const form = element('form.section', { novalidate: true, 'data-editing': true,
     on: { input: follow, change: follow, submit: saveAll } },
     fieldsOf([save, discard, element('span.muted.small', { 'data-unsaved': true })]));
@@ -107,15 +107,15 @@ function showState() {
 }
 
 function info(title, text, ...buttons) {
-  return element('div.notice', icon('info'),
-    element('div', element('p', element('b', title), ' ', text), buttons.length > 0 && element('div.row', ...buttons)));
+  return notice('', 'info', element('p', element('b', title), ' ', text),
+    buttons.length > 0 && element('div.row', ...buttons));
 }
 
 function whyClosed({ status, allowed_actions: allowed }) {
   if (status === 'running' && allowed.includes('stop'))
     return info('It runs.',
       'Its name changes at any time; size, variables and the rest while it is stopped. What was installed in '
-        + 'it stays either way.', actionButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
+        + 'it stays either way.', actionButton('stop', { label: 'Stop and edit', kind: 'sm', key: 'stop-and-edit' }));
   return info('It is on its way.', 'Its name changes at any time; all else once it is stopped.');
 }
 
@@ -128,14 +128,12 @@ function conflict() {
       `${FIELD_LABELS[name]}: it was ${describe(name, base)}, now it is ${describe(name, texts)}; you typed ${
         describe(name, mine)
       }`);
-  return element('div.notice.warn', { role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'),
-    element('div',
-      element('p', element('b', 'It has changed meanwhile'),
-        ', in another tab, on the host, or by a token. What you typed is still here.'),
-      element('ul.small.ref', names.map(row)),
-      element('div.row', element('button.btn.sm', { 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
-        element('button.btn.sm.quiet', { 'data-key': 'theirs', on: { click: takeTheirs } },
-          'Take what is there now'))));
+  return notice('warn', 'warning', { role: 'alert', tabindex: '-1', 'data-conflict': true },
+    element('p', element('b', 'It has changed meanwhile'),
+      ', in another tab, on the host, or by a token. What you typed is still here.'),
+    element('ul.small.ref', names.map(row)),
+    element('div.row', element('button.btn.sm', { key: 'mine', click: keepMine }, 'Keep what I typed'),
+      element('button.btn.sm.quiet', { key: 'theirs', click: takeTheirs }, 'Take what is there now')));
 }
 
 // The next save is on top of what is there now.
@@ -170,20 +168,19 @@ function rules({ idle, template, name, command, newer_image: isNewerImage }) {
     : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
   return [element('h2', 'By its template'),
     element('p.soft', text, ` Mounts, apps${command ? '' : ', command'} and image are those of `,
-      element('a', { href: `/templates/${encodeURIComponent(template.name)}`,
-        'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
-    ...(newer
+      element('a', { href: `/templates/${encodeURIComponent(template.name)}`, cmd: ['template get', template.name] },
+        template.name), `, revision ${template.revision}.`), ...(newer
       ? [
         element('div.row',
-          element('button.btn', { 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`,
-            on: { click: openUpgrade } }, `What ${newer} changes`)),
+          element('button.btn', { key: 'upgrade', cmd: [WORKSPACE_UPGRADE, name, '--dry-run'], click: openUpgrade },
+            `What ${newer} changes`)),
       ]
       : [])];
 }
 
 function ending({ allowed_actions: allowed, status }) {
   const isOff = !allowed.includes('delete');
-  const button = actionButton('delete', `Delete ${edited.record.name}`, { kind: 'danger ref' });
+  const button = actionButton('delete', { label: `Delete ${edited.record.name}`, kind: 'danger ref' });
   if (isOff) {
     for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']])
       setAttribute(button, key, value);
@@ -217,30 +214,24 @@ function follow() {
   find('[data-unsaved]').textContent = count === 0 ? 'Nothing is changed' : `${count} not saved`;
   for (const key of ['save', 'discard'])
     setAttribute(find(`[data-key=${key}]`), 'aria-disabled',
-      count === 0 && !(key === 'discard' && nameField().value !== edited.record.name) ? 'true' : null);
-  setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name ? 'true' : null);
+      count === 0 && !(key === 'discard' && nameField().value !== edited.record.name));
+  setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name);
   setAttribute(find('[data-key=rename]'), 'data-cmd', renameCommand());
-  setAttribute(find('[data-key=save]'), 'data-cmd', editCommand(patch));
+  setAttribute(find('[data-key=save]'), 'data-cmd', patchCommand(patch));
   setLine(line(edited.record));
   document.activeElement?.dispatchEvent(new FocusEvent('focusin', { bubbles: true })); // its command is another one now
 }
 
-const renameCommand = () => `svc ws rename ${quoted(edited.record.name)} --name ${quoted(nameField().value || 'NAME')}`;
+const renameCommand = () => [WORKSPACE_RENAME, edited.record.name, nameField().value];
 
-function editCommand(patch) {
-  const name = quoted(edited.record.name);
-  return Object.keys(patch).length === 0
-    ? `svc ws edit ${name} --file patch.json`
-    : `svc ws edit ${name} --file - <<< ${quoted(JSON.stringify(patch))}`;
-}
+const patchCommand = patch => editCommand(edited.record.name, Object.keys(patch).length > 0 ? patch : null);
 
 /** @param {Api.Workspace} record */
 function line(record) {
-  if (!edited.base || !editForm()) return `svc ws edit ${quoted(record.name)} --file patch.json`;
+  if (!edited.base || !editForm()) return editCommand(record.name);
   const { patch } = newPatch();
-  const parts = [Object.keys(patch).length > 0 && editCommand(patch),
-    nameField().value !== record.name && renameCommand()].filter(Boolean);
-  return parts.join(' && ') || editCommand({});
+  const isRenamed = nameField().value !== record.name;
+  return [(Object.keys(patch).length > 0 || !isRenamed) && patchCommand(patch), isRenamed && renameCommand()];
 }
 
 // ---- doing ----
@@ -273,7 +264,7 @@ async function sendIt(key, form, request, failed, done) {
   const button = find(`[data-key=${key}]`);
   if (edited.isSaving) return;
   edited.isSaving = true;
-  setAttribute(button, 'aria-busy', 'true');
+  setAttribute(button, 'aria-busy', true);
   answer(null);
   const sent = readForm(editForm());
   try {

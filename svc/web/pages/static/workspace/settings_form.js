@@ -1,15 +1,11 @@
 // The form of a workspace's settings: its fields, what they say, and the variables one by one.
 import { element, find, findAll, icon } from '../frame/dom.js';
-import { field, fieldOf } from '../shared/form.js';
+import { field, fieldOf, plainInput } from '../shared/form.js';
 import { NO_LIMIT, SIZES } from './sizes.js';
-
-const input = (kind, attributes = {}) =>
-  element('input', { class: `input ${kind}`, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
-    ...attributes });
 
 function sizeField(name) {
   const { label, unit, isBounded } = SIZES[name];
-  const control = input('num', { inputmode: 'decimal' });
+  const control = plainInput('num', { inputmode: 'decimal' });
   return field(`resources.${name}`, label, control, { unit,
     help: isBounded ? "Empty: the template's" : `Empty: the template's; or ${NO_LIMIT}` });
 }
@@ -24,7 +20,7 @@ export function fieldsOf(buttons) {
     element('legend.vh', 'What changes while it is stopped'),
     element('div.section',
       element('div.form-grid',
-        field('display_name', 'Title', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }), {
+        field('display_name', 'Title', plainInput('', { maxlength: '128', autocapitalize: null, spellcheck: null }), {
           help: 'For people; may be empty',
           wide: 'w2',
         }))),
@@ -34,11 +30,11 @@ export function fieldsOf(buttons) {
         sizeField('cpu_limit'), sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
     element('div.section', element('h2', 'Variables'), element('div.stack-2', { 'data-rows': 'env' }),
       element('div.row',
-        element('button.btn.sm', { 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'),
+        element('button.btn.sm', { 'data-add': true, click: () => addVariable().focus() }, icon('plus'),
           'Add a variable'))),
     element('div.section', element('h2', 'Network'),
       element('div.form-grid',
-        field('network', 'Network of yours', input('mono', { maxlength: '63', placeholder: 'none' }), {
+        field('network', 'Network of yours', plainInput('mono', { maxlength: '63', placeholder: 'none' }), {
           help: 'On it, your workspaces reach each other by name. Empty: none.',
           wide: 'w2',
         }))), element('div.section', element('h2', 'Command'), field('command', 'Its own command', lines, {
@@ -59,9 +55,9 @@ function addVariable(name = '', value = '') {
   const id = `variable-${rowNumber += 1}`;
   const control = (part, label, kind, text) =>
     element('div.field', element('label.vh', { for: `${id}-${part}` }, label),
-      input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
+      plainInput(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
   const remove = element('button.btn.icon.quiet', { 'aria-label': `Remove the variable ${name}`.trim(),
-    on: { click: () => removeRow(row) } }, icon('close'));
+    click: () => removeRow(row) }, icon('close'));
   const row = element('div.env-row', control('name', 'Name of the variable', '', name),
     control('value', 'Value', '', value), remove);
   find('[data-rows=env]').append(row);

@@ -1,18 +1,9 @@
 // The resources of a workspace as texts of a form, and back: what is empty is the template's default.
 import { WRONG_COMMAND, argumentsOf, textOfCommand } from '../shared/own_command.js';
+import { bytesOf, decimalOf, wholeOf } from '../shared/amounts.js';
 
 const GIB_OF = 2 ** 30;
-const FACTOR_OF = { k: 2 ** 10, m: 2 ** 20, g: GIB_OF, t: 2 ** 40 };
 export const NO_LIMIT = 'unlimited';
-
-const decimalOf = text => (/^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : NaN);
-const wholeOf = text => (/^\d{1,15}$/.test(text) ? Number(text) : NaN);
-
-// A number of GiB, or one with a unit, as the command line takes it: 32, 1.5, 512m.
-function bytesOf(text) {
-  const [, number, unit] = /^(\d+\.?\d*|\.\d+) ?(?:([kmgt])(?:i?b)?)?$/i.exec(text) ?? [];
-  return number === undefined ? NaN : Math.round(Number(number) * FACTOR_OF[(unit ?? 'g').toLowerCase()]);
-}
 
 const SIZE = { text: bytes => String(bytes / GIB_OF), parse: bytesOf, unit: 'GiB',
   wrong: 'Use a number of GiB, one with a unit such as 512m, or unlimited.' };

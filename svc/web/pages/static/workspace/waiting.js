@@ -3,8 +3,9 @@ import { call } from '../frame/api.js';
 import { element, find, replace } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isOffline } from '../frame/frame.js';
-import { quoted, time } from '../frame/format.js';
+import { time } from '../frame/format.js';
 import { bank } from '../shared/gpu_bank.js';
+import { commandOf } from '../shared/workspace_actions.js';
 
 const TRY_MS = 30_000; // besides: at once when the host's capacity changes
 const waiting = { record: /** @type {Api.Workspace} */ (null), path: '', timer: null, notice: null, done: null };
@@ -22,8 +23,8 @@ export function offerToWait(notice, { record, path, gpus, done }) {
 
 /** @param {Api.Workspace} record */
 function waitButton(record) {
-  return element('button.btn.sm.quiet', { 'data-key': 'wait', 'data-cmd': `svc ws start ${quoted(record.name)}`,
-    on: { click: () => wait(record) } }, 'Keep trying while this page is open');
+  return element('button.btn.sm.quiet', { key: 'wait', cmd: commandOf('start', record.name),
+    click: () => wait(record) }, 'Keep trying while this page is open');
 }
 
 /** @param {Api.Workspace} record */
@@ -36,11 +37,11 @@ function wait(record) {
 function notify(at) {
   replace(find('[data-wait]', waiting.notice), element('span.state.busy', { role: 'status' }, 'Trying'), ' ',
     element('span.muted.small', 'since a GPU may become free; last ', time(at.toISOString(), 'ago')), ' ',
-    element('button.btn.sm', { 'data-key': 'wait', on: { click: () => {
+    element('button.btn.sm', { key: 'wait', click: () => {
       const { record } = waiting;
       stopWaiting();
       replace(find('[data-wait]', waiting.notice), waitButton(record));
-    } } }, 'Stop trying'));
+    } }, 'Stop trying'));
 }
 
 function stopWaiting() {

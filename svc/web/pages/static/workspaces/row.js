@@ -1,11 +1,17 @@
 // One row of the workspaces screen.
-import { element, icon } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, time } from '../frame/format.js';
+import { element, icon, stateMark } from '../frame/dom.js';
+import { amount, duration, gibibytes, time } from '../frame/format.js';
+import { TERMINAL_OPEN, WORKSPACE_UPGRADE } from '../generated/actions.js';
+import { cancelCommand } from '../shared/cancelling.js';
 import { loadedOf } from '../shared/progress.js';
 import { reason } from '../shared/reasons.js';
+import { menuOf } from '../shared/menu.js';
 import { spelledOut } from '../shared/unseen.js';
 import { cell } from '../shared/tables.js';
-import { MOVING, PHASES, idleOf, stateMark } from '../shared/workspace_states.js';
+import { ACTIONS, KEEP_HOURS, commandOf, editCommand } from '../shared/workspace_actions.js';
+import { MOVING, PHASES, idleOf } from '../shared/workspace_states.js';
+
+const TERMINAL_ICON = 'M1.5 3h13v10h-13zM4.5 6l2 2-2 2M8 10.5h3';
 
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
 /** @param {Api.Workspace} workspace */
@@ -26,18 +32,18 @@ function workspaceRow(workspace, context) {
   const { name, template } = workspace;
   const newer = template.newer_revision
     && ['; ',
-      element('a.small', { href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` },
+      element('a.small', { href: `/templates/${template.name}`, cmd: [WORKSPACE_UPGRADE, name] },
         `${template.newer_revision} is out`)];
   return element('tr', { tabindex: '-1', 'data-id': workspace.id },
     cell(null, '',
       element('div.stack',
         element('a.name', { href: pathOf(workspace), title: spelledOut(workspace.display_name) || name,
-          'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
-        element('span.muted.small', `${template.name}, revision ${template.revision}`, ...(newer || [])))),
+          cmd: ['ws get', name], key: 'name' }, name),
+        small(`${template.name}, revision ${template.revision}`, ...(newer || [])))),
     cell('State', '', element('div.stack', ...stateOf(workspace, context))),
     cell('GPUs', '', ...gpusOf(workspace, context.gpus)), cell('Size', 'num soft nw', ...sizeOf(workspace)),
     cell('Apps', '', ...appsOf(workspace, context.live)),
-    cell(null, 'c-act', element('div.row', ...buttonsOf(workspace, context), menuOf(workspace, context))));
+    cell(null, 'c-act', element('div.row', ...buttonsOf(workspace, context), menuOfRow(workspace, context))));
 }
 
 const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
@@ -55,10 +61,10 @@ function stateOf(workspace, { doing, act, isOffline }) {
   const idle = idleOf(workspace);
   if (!idle)
     return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
-  const keep = element('button.btn.link.small', { 'aria-label': `Keep 12 h: ${workspace.name}`,
-    'aria-disabled': isOffline || doing ? 'true' : null,
-    'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep',
-    on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
+  const label = `${ACTIONS.keep.label} ${KEEP_HOURS} h`;
+  const keep = element('button.btn.link.small', { 'aria-label': `${label}: ${workspace.name}`,
+    'aria-disabled': isOffline || Boolean(doing), cmd: commandOf('keep', workspace.name), key: 'keep',
+    click: () => act('keep', workspace) }, label);
   const text = idle.action === 'stop'
     ? element('span.state.warn', element('span', 'Idle, stops in ', time(idle.ends, 'until')))
     : stateMark('warn', 'Idle');
@@ -105,9 +111,7 @@ function sizeOf({ name, resources, status_reason: code }) {
   const memory = resources.memory_bytes === null ? 'all memory' : `${gibibytes(resources.memory_bytes)}\u00a0GiB`;
   const raise = code === 'oom_killed' && resources.memory_bytes !== null
     && element('a.small', { href: `/workspaces/${encodeURIComponent(name)}/settings`,
-      'data-cmd': `svc ws edit ${quoted(name)} --file - <<< '{"resources": {"memory_bytes": ${
-        resources.memory_bytes * 2
-      }}}'`, 'data-key': 'raise' }, 'Raise');
+      cmd: editCommand(name, { resources: { memory_bytes: resources.memory_bytes * 2 } }), key: 'raise' }, 'Raise');
   return [`${cpus}, ${memory}`, raise && ' ', raise];
 }
 
@@ -119,16 +123,15 @@ function appsOf(workspace, live) {
     const { name, state: is, exit_code: code } = launcher;
     if (is === 'started')
       parts.push(
-        element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`,
-          'data-key': `app-${name}` }, name)
+        element('a', { href: `${pathOf(workspace)}/apps`, cmd: ['ws launchers', workspace.name], key: `app-${name}` },
+          name)
       );
     else if (is === 'exited')
       parts.push(
         element('span.stack', isDead(launcher) ? element('span.is-danger', `${name} ended`) : small(`${name} ended`),
           element('span.small', code === null ? '' : `with ${code}: `,
             element('a', { href: `${pathOf(workspace)}/logs?launcher=${encodeURIComponent(name)}`,
-              'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`,
-              'data-key': `log-${name}` }, 'its log')))
+              cmd: ['ws logs', workspace.name, '--launcher', name], key: `log-${name}` }, 'its log')))
       );
   }
   return parts.length ? [element('span.row', ...parts)] : [];
@@ -143,57 +146,39 @@ function buttonsOf(workspace, context) {
   if (allowed.includes('exec'))
     buttons.push(
       element('a.btn.sm', { href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`,
-        'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal')
+        cmd: [TERMINAL_OPEN, name], key: 'terminal' }, icon(TERMINAL_ICON), 'Terminal')
     );
   if (allowed.includes('stop') && status === 'running')
-    buttons.push(actionButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
+    buttons.push(actionButton('stop', workspace, context, { style: 'quiet' }));
   if (allowed.includes('start') || status === 'starting')
     buttons.push(
-      actionButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace,
-        context)
+      actionButton('start', workspace, context, { label: status === 'failed' ? 'Try again' : 'Start' })
     );
   return buttons;
 }
 
-const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
-
 /** @param {Api.Workspace} workspace */
-function actionButton(kind, label, cmd, workspace, { doing, act, isOffline }, quiet = '') {
-  const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
-  return element('button', {
-    class: `btn sm ${quiet}`,
-    'aria-label': `${label} ${workspace.name}`,
-    'aria-busy': isBusy ? 'true' : null,
-    'aria-disabled': isOffline || doing ? 'true' : null,
-    'data-cmd': cmd,
-    'data-key': kind,
-    on: { click: () => {
+function actionButton(kind, workspace, { doing, act, isOffline }, { label = ACTIONS[kind].label, style = '' } = {}) {
+  const isBusy = doing === ACTIONS[kind].doing || MOVING[workspace.status] === ACTIONS[kind].doing;
+  return element('button', { class: `btn sm ${style}`, 'aria-label': `${label} ${workspace.name}`, 'aria-busy': isBusy,
+    'aria-disabled': isOffline || Boolean(doing), cmd: commandOf(kind, workspace.name), key: kind, click: () => {
       if (!isBusy) act(kind, workspace);
-    } },
-  }, !isBusy && icon(kind), label);
+    } }, !isBusy && icon(kind), label);
 }
 
 /** @param {Api.Workspace} workspace */
-function menuOf(workspace, { act, isOffline, doing }) {
-  const { name, allowed_actions: allowed } = workspace;
-  const go = (label, path, cmd) =>
-    element('li', element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
-  const does = (kind, label, cmd, danger = false) =>
-    element('li',
-      element('button', { class: danger ? 'danger' : null, 'aria-disabled': isOffline || doing ? 'true' : null,
-        'data-cmd': cmd, on: { click: () => act(kind, workspace) } }, label));
-  const items = [];
-  if (allowed.includes('logs'))
-    items.push(go('Logs', '/logs', `svc ws logs ${quoted(name)}${workspace.status === 'running' ? ' --follow' : ''}`));
-  if (allowed.includes('restart')) items.push(does('restart', 'Restart', `svc ws restart ${quoted(name)}`));
-  if (workspace.status === 'failed' && allowed.includes('stop'))
-    items.push(does('stop', 'Stop', `svc ws stop ${quoted(name)}`));
-  items.push(go('Settings', '/settings', `svc ws edit ${quoted(name)} --file patch.json`));
-  if (allowed.includes('delete'))
-    items.push(element('li', element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
-  return element('details.menu',
-    element('summary.btn.icon.sm.quiet', { 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')),
-    element('ul', ...items));
+function menuOfRow(workspace, { act, isOffline, doing }) {
+  const { name, status, allowed_actions: allowed } = workspace;
+  const go = (label, path, cmd) => ({ label, cmd, href: `${pathOf(workspace)}${path}` });
+  const does = (kind, style = null) => ({ label: ACTIONS[kind].label, cmd: commandOf(kind, name), class: style,
+    press: () => act(kind, workspace) });
+  return menuOf(name, [
+    allowed.includes('logs') && go('Logs', '/logs', ['ws logs', name, status === 'running' && '--follow']),
+    allowed.includes('restart') && does('restart'),
+    status === 'failed' && allowed.includes('stop') && does('stop'),
+    go('Settings', '/settings', editCommand(name)),
+    ...(allowed.includes('delete') ? [null, does('delete', 'danger')] : []),
+  ], { isOff: isOffline || Boolean(doing) });
 }
 
 // ---- a set-up: its workspace is there when its image is ----
@@ -205,17 +190,14 @@ function setupRow(operation, { act, isOffline }) {
     cell(null, '',
       element('div.stack',
         element('a.name', { href: `/new?setup=${encodeURIComponent(operation.id)}`,
-          'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name),
-        small(template?.name ?? ''))),
+          cmd: ['operation watch', operation.id], key: 'name' }, subject.name), small(template?.name ?? ''))),
     cell('State', '',
       element('div.stack',
         stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
         ...loadedOf(progress, 'span'))), cell('GPUs'), cell('Size'), cell('Apps'),
-    cell(null, 'c-act', element('div.row', element('button.btn.sm', {
-      'aria-label': `Cancel the set-up of ${subject.name}`,
-      'aria-disabled': isOffline ? 'true' : null,
-      'data-cmd': `svc operation cancel ${quoted(operation.id)}`,
-      'data-key': 'cancel',
-      on: { click: () => act('cancel', operation) },
-    }, icon('close'), 'Cancel'))));
+    cell(null, 'c-act',
+      element('div.row',
+        element('button.btn.sm', { 'aria-label': `Cancel the set-up of ${subject.name}`, 'aria-disabled': isOffline,
+          cmd: cancelCommand(operation.id), key: 'cancel', click: () => act('cancel', operation) }, icon('close'),
+          'Cancel'))));
 }

@@ -1,17 +1,17 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
 import { all, call, outcomes } from '../frame/api.js';
-import { command, element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { command, element, find, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../shared/cancelling.js';
 import { isOffline, skeleton } from '../frame/frame.js';
 import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
 import { headroom, headroomSkeleton } from '../shared/headroom.js';
 import { setLine, toast } from '../frame/line.js';
-import { byName, quoted } from '../frame/format.js';
+import { byName } from '../frame/format.js';
+import { WORKSPACE_SETUP } from '../generated/actions.js';
 import { filtersOf, hasText, showFilters } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
-import { showNow, startPage } from '../screen/page.js';
-import { perform } from '../screen/perform.js';
+import { showNow, startPage, perform } from '../screen/page.js';
 import { needsYou, rowOf } from './row.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };
@@ -81,11 +81,11 @@ function show() {
 function showEmpty() {
   showCounts();
   place.replaceChildren(
-    element('section.empty.dash', element('h2', 'No workspace yet'),
+    empty('No workspace yet',
       element('p', 'A workspace is a container of your own with the files of ', element('span.mono', 'work'), ' at ',
         element('span.mono', '/work'), '. Choose a template; its image is pulled once, into your store.'),
-      element('a.btn', { href: '/new', 'data-cmd': 'svc ws setup --template TEMPLATE --name NAME' }, icon('plus'),
-        'New workspace'), command('svc template list'))
+      element('a.btn', { href: '/new', cmd: [WORKSPACE_SETUP] }, icon('plus'), 'New workspace'),
+      command(['template list']))
   );
 }
 
@@ -96,7 +96,7 @@ function unready() {
 }
 
 function loading() {
-  setAttribute(place, 'aria-busy', 'true');
+  setAttribute(place, 'aria-busy', true);
   find('[data-room]').replaceChildren(headroomSkeleton());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () =>
@@ -105,7 +105,7 @@ function loading() {
     ));
   const waiting = filters();
   waiting.inert = true;
-  return element('section.stack-2', { 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
+  return element('section.stack-2', { 'aria-busy': true, 'aria-label': 'Loading workspaces' }, waiting,
     element('div.panel',
       element('table.table.fold', { 'aria-label': 'Workspaces' }, head(),
         element('tbody', row(), row(), row(), row()))));
@@ -116,7 +116,7 @@ function head() {
   const cell = ([title, kind]) =>
     element('th', { scope: 'col', class: kind,
       'aria-sort': title === 'Name' ? view.descending ? 'descending' : 'ascending' : null },
-      title === 'Name' ? element('button', { 'data-key': 'sort', on: { click: sort } }, title) : title);
+      title === 'Name' ? element('button', { key: 'sort', click: sort }, title) : title);
   return element('thead',
     element('tr', titles.map(cell), element('th', { scope: 'col' }, element('span.vh', 'Actions'))));
 }
@@ -204,7 +204,7 @@ const STATUSES = { running: 'running,starting,stopping', stopped: 'stopped,faile
 function lineOf() {
   const status = STATUSES[view.filter], text = view.text.trim();
   const query = [status && `status=${status}`, text && `q=${encodeURIComponent(text)}`].filter(Boolean).join('&');
-  return query ? `svc api GET ${quoted(`/api/workspaces?${query}`)}` : 'svc ws list';
+  return query ? ['api', 'GET', `/api/workspaces?${query}`] : ['ws list'];
 }
 
 // ---- doing ----
@@ -219,12 +219,11 @@ async function act(kind, workspace) {
   const { doing, done, failed, send } = ACTIONS[kind], { id, name } = workspace, at = view.ids.indexOf(workspace.id);
   busy.set(id, doing);
   showList();
-  await perform(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) },
-    async () => {
-      const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
-      if (record) known.workspaces.set(id, record);
-      else known.workspaces.delete(id);
-    });
+  await perform(null, { what: `${name} ${failed}.`, done: `${name}: ${done}` }, async () => {
+    const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
+    if (record) known.workspaces.set(id, record);
+    else known.workspaces.delete(id);
+  });
   busy.delete(id);
   keepPlaces();
   showList();
@@ -244,14 +243,9 @@ async function cancel(operation) {
   const { id, subject } = operation;
   if (!await askToCancel(operation)) return;
   const isDone = await perform(null, { what: `The set-up of ${subject.name} was not cancelled.` },
-    () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
+    () => sendCancel(id));
   if (isDone) toast('Cancelled');
 }
-
-// The button of a refusal: what its hint says.
-const actThen = (action, name) =>
-  perform(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next =>
-    actThen(next, name) }, () => call(action.method, action.path, { body: action.body }));
 
 // ---- live ----
 
