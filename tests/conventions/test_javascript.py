@@ -19,7 +19,7 @@ LAYERS = (
     {"workspace"},
     {"screen"},
     {"palette", "sign_in"},
-    {"shared"},
+    {"parts"},  # of several screens
     {"frame"},
     {"generated"},
 )

@@ -59,8 +59,8 @@ def test_screens_have_one_life_cycle() -> None:
 
 
 def test_fields_have_one_kit() -> None:
-    """What is wrong with a field is said by shared/form.js, wherever the form is."""
-    assert {name for name, text in sources().items() if "field-error" in text} == {"shared/form.js"}
+    """What is wrong with a field is said by parts/form.js, wherever the form is."""
+    assert {name for name, text in sources().items() if "field-error" in text} == {"parts/form.js"}
 
 
 def test_only_the_fetch_module_knows_the_secret() -> None:

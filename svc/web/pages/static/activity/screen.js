@@ -6,7 +6,7 @@ import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { delayed } from '../frame/turns.js';
 import { isVisible, openPage, startPage } from '../screen/page.js';
-import { cell, tableHead } from '../shared/tables.js';
+import { cell, tableHead } from '../parts/tables.js';
 import { ending, sentence, through } from './sentences.js';
 import { counted, time } from '../frame/format.js';
 

@@ -2,8 +2,8 @@
 import { element } from '../frame/dom.js';
 import { byteSize, counted, duration, commaList } from '../frame/format.js';
 import { SENTENCES } from '../generated/sentences.js';
-import { reason } from '../shared/reasons.js';
-import { editedText } from '../shared/edited_fields.js';
+import { reason } from '../parts/reasons.js';
+import { editedText } from '../parts/edited_fields.js';
 
 const mono = text => element('span.mono.small.ref', { dir: 'auto' }, text || '–');
 /** @type {(row: {target?: any, target_name?: any}) => Element} */

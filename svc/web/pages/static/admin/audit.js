@@ -5,14 +5,14 @@ import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
 import { element, find, replace, setAttribute, stateMark } from '../frame/dom.js';
 import { isOffline, isRead, skeleton } from '../frame/frame.js';
-import { hostDialog } from '../shared/dialogs.js';
+import { hostDialog } from '../parts/dialogs.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { answer, refused } from '../frame/notices.js';
-import { showRows } from '../shared/rows.js';
+import { showRows } from '../parts/rows.js';
 import { commandText } from '../frame/commands.js';
 import { counted, time } from '../frame/format.js';
-import { tableHead } from '../shared/tables.js';
+import { tableHead } from '../parts/tables.js';
 
 const HEADS = [['Row', 'r'], 'When, UTC', 'Who', 'Through', 'Action', 'On', 'Outcome', 'Detail', 'Hash'];
 const LIMIT = 50, TYPING_MS = 250, POLL_MS = 15_000;

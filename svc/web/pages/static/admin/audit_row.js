@@ -1,6 +1,6 @@
 // One row of the audit, and all of it in a dialog.
 import { element, stateMark } from '../frame/dom.js';
-import { hostDialog } from '../shared/dialogs.js';
+import { hostDialog } from '../parts/dialogs.js';
 import { apiLine, json, withQuery } from './lines.js';
 import { duration } from '../frame/format.js';
 

@@ -6,9 +6,9 @@ import { command, element, find, replace, setAttribute, empty } from '../frame/d
 import { isOffline } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
 import { setLine } from '../frame/line.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
-import { showRows } from '../shared/rows.js';
-import { skeletonOf, tableOf } from '../shared/tables.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
+import { showRows } from '../parts/rows.js';
+import { skeletonOf, tableOf } from '../parts/tables.js';
 import { byteSize, counted, time } from '../frame/format.js';
 import { ADMIN_CREATE_USER, DISK_MEASURE } from '../generated/actions.js';
 

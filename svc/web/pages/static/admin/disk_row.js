@@ -1,7 +1,7 @@
 // One row of what users' disks hold, under it what is not in its figures, and the row of the sums.
 import { command, element, notice, stateMark } from '../frame/dom.js';
 import { adminLine } from './lines.js';
-import { cell } from '../shared/tables.js';
+import { cell } from '../parts/tables.js';
 import { sentence } from '../frame/notices.js';
 import { byteSize, counted, time } from '../frame/format.js';
 import { DISK_MEASURE } from '../generated/actions.js';

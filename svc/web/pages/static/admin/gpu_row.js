@@ -1,7 +1,7 @@
 // One GPU: its slot in the bank, its row, and what is to be done when the driver has it no more.
 import { bar, element, icon, notice, setAttribute, stateMark } from '../frame/dom.js';
-import { rowButton } from '../shared/row_buttons.js';
-import { cell } from '../shared/tables.js';
+import { rowButton } from '../parts/row_buttons.js';
+import { cell } from '../parts/tables.js';
 import { bytesOf } from './quota_format.js';
 import { stopLine } from './stopping.js';
 import { time } from '../frame/format.js';

@@ -8,10 +8,10 @@ import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
 import { askToStop } from './stopping.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
-import { showRows } from '../shared/rows.js';
-import { skeletonOf, tableOf } from '../shared/tables.js';
+import { showRows } from '../parts/rows.js';
+import { skeletonOf, tableOf } from '../parts/tables.js';
 import { counted, time, commaList } from '../frame/format.js';
-import { modelsOf } from '../shared/gpu_bank.js';
+import { modelsOf } from '../parts/gpu_bank.js';
 
 const HEADS = ['GPU', 'State', 'Who', 'Since', 'Mode', ['Busy', 'w-bar'], 'Memory', ''];
 const HISTORY = withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', limit: '20' });

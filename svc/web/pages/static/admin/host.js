@@ -2,7 +2,7 @@
 import { call, outcomes } from '../frame/api.js';
 import { element, find, findAll, replace } from '../frame/dom.js';
 import { hostName, isOffline, skeleton } from '../frame/frame.js';
-import { hostDialog } from '../shared/dialogs.js';
+import { hostDialog } from '../parts/dialogs.js';
 import {
   backupsPanel,
   doctorPanel,

@@ -2,7 +2,7 @@
 import { code, command, element, panel, stateMark } from '../frame/dom.js';
 import { stampOf } from './audit_row.js';
 import { bytesOf } from './quota_format.js';
-import { cell, tableHead } from '../shared/tables.js';
+import { cell, tableHead } from '../parts/tables.js';
 import { counted, time, commaList } from '../frame/format.js';
 import { ADMIN_LICENSE_INSTALL, ADMIN_RESTORE, ADMIN_UPDATE_APPLY } from '../generated/actions.js';
 

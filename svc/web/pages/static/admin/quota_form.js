@@ -1,8 +1,8 @@
 // The form of a quota: its limits, for whom it holds, and who is over it already.
 import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
-import { formDialog } from '../shared/form_dialog.js';
-import { field, plainInput } from '../shared/form.js';
+import { formDialog } from '../parts/form_dialog.js';
+import { field, plainInput } from '../parts/form.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';
 import { bytesOf } from './quota_format.js';

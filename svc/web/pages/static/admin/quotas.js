@@ -10,10 +10,10 @@ import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { holdersOf, quotaForm } from './quota_form.js';
 import { bytesOf } from './quota_format.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
-import { rowButton } from '../shared/row_buttons.js';
-import { showRows } from '../shared/rows.js';
-import { skeletonOf, cell, tableOf } from '../shared/tables.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
+import { rowButton } from '../parts/row_buttons.js';
+import { showRows } from '../parts/rows.js';
+import { skeletonOf, cell, tableOf } from '../parts/tables.js';
 import { amount, byName, counted } from '../frame/format.js';
 
 const HEADS = ['Quota', ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [

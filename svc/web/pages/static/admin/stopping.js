@@ -1,7 +1,7 @@
 // An end to somebody else's workspace, which its owner sees.
 import { ask } from '../frame/asking.js';
 import { WORKSPACE_STOP } from '../generated/actions.js';
-import { QUESTIONS } from '../shared/workspace_actions.js';
+import { QUESTIONS } from '../parts/workspace_actions.js';
 
 export const stopLine = ({ id, owner }) => [WORKSPACE_STOP, id, '--owner', owner];
 

@@ -2,9 +2,9 @@
 import { all, call } from '../frame/api.js';
 import { code, element, find, setAttribute, stateMark } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { hostDialog } from '../shared/dialogs.js';
-import { formDialog } from '../shared/form_dialog.js';
-import { field, setError, plainInput } from '../shared/form.js';
+import { hostDialog } from '../parts/dialogs.js';
+import { formDialog } from '../parts/form_dialog.js';
+import { field, setError, plainInput } from '../parts/form.js';
 import { adminLine, apiLine, isName, withQuery } from './lines.js';
 import { askToStop, stopLine } from './stopping.js';
 import { bytesOf } from './quota_format.js';

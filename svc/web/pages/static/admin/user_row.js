@@ -1,10 +1,10 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
-/** @import { MenuItem } from '../shared/menu.js' */
+/** @import { MenuItem } from '../parts/menu.js' */
 import { command, element, notice, stateMark } from '../frame/dom.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
-import { menuOf } from '../shared/menu.js';
-import { rowButton } from '../shared/row_buttons.js';
-import { cell } from '../shared/tables.js';
+import { menuOf } from '../parts/menu.js';
+import { rowButton } from '../parts/row_buttons.js';
+import { cell } from '../parts/tables.js';
 import { counted, formatSize, time, commaList } from '../frame/format.js';
 import {
   ADMIN_CREATE_USER,

@@ -8,9 +8,9 @@ import { element, find } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../shared/lists.js';
-import { showRows } from '../shared/rows.js';
-import { skeletonOf, tableOf } from '../shared/tables.js';
+import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
+import { showRows } from '../parts/rows.js';
+import { skeletonOf, tableOf } from '../parts/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/format.js';
 

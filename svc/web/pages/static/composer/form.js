@@ -1,8 +1,8 @@
 // The form of a new workspace: its fields, what is recommended beside each, and what is wrong with one.
 import { element, find, findAll } from '../frame/dom.js';
 import { counted } from '../frame/format.js';
-import { field, fieldOf, showErrors, plainInput } from '../shared/form.js';
-import { showGpuFields } from '../shared/gpu_fields.js';
+import { field, fieldOf, showErrors, plainInput } from '../parts/form.js';
+import { showGpuFields } from '../parts/gpu_fields.js';
 import { RESOURCES, formatAmount, textOf } from './values.js';
 
 export const LEVELS = {

@@ -1,8 +1,8 @@
 // The folded part of the form: variables and ports of this workspace, and what its template has of them.
 import { element, find, icon } from '../frame/dom.js';
-import { textOfCommand } from '../shared/own_command.js';
-import { field, plainInput } from '../shared/form.js';
-import { portFields, rowWith } from '../shared/port_rows.js';
+import { textOfCommand } from '../parts/own_command.js';
+import { field, plainInput } from '../parts/form.js';
+import { portFields, rowWith } from '../parts/port_rows.js';
 
 // The values of another workspace: its title, its command, and its variables and ports that the template does not have.
 // Returns its resources as a request: no limit is said where the template has one of its own.

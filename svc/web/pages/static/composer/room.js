@@ -1,7 +1,7 @@
 // What is left with this workspace in it: the GPUs that it would get, and a gauge for each resource.
 import { drawn, element, find, findAll, setAttribute } from '../frame/dom.js';
 import { amount, gibibytes } from '../frame/format.js';
-import { bank } from '../shared/gpu_bank.js';
+import { bank } from '../parts/gpu_bank.js';
 
 /** @type {Record<string, [string, string | null, (value: number) => string, string]>} */
 const METERS = {

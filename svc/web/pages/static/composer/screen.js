@@ -21,8 +21,8 @@ import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
 import { isVisible, openPage, refresh, startPage } from '../screen/page.js';
-import { fieldOf } from '../shared/form.js';
-import { hasGpus } from '../shared/gpu_fields.js';
+import { fieldOf } from '../parts/form.js';
+import { hasGpus } from '../parts/gpu_fields.js';
 import { WORKSPACE_START } from '../generated/actions.js';
 import { RESOURCES, setupCommand, requestOf, textOf, requestedOf } from './values.js';
 

@@ -1,6 +1,6 @@
 // A set-up under way: its steps, with bytes and rate, until the workspace is there and runs.
 import { call } from '../frame/api.js';
-import { askToCancel, cancelCommand, sendCancel } from '../shared/cancelling.js';
+import { askToCancel, cancelCommand, sendCancel } from '../parts/cancelling.js';
 import { bar, code, element, notice, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';

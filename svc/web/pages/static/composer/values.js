@@ -1,9 +1,9 @@
 // What the form says, without the form: texts become a request, the command that sends the same, and amounts.
 import { amount } from '../frame/format.js';
 import { WORKSPACE_EDIT, WORKSPACE_SETUP, WORKSPACE_START } from '../generated/actions.js';
-import { WRONG_COMMAND, argumentsOf } from '../shared/own_command.js';
-import { lineForSh } from '../shared/shell_line.js';
-import { bytesOf, decimalOf, wholeOf } from '../shared/amounts.js';
+import { WRONG_COMMAND, argumentsOf } from '../parts/own_command.js';
+import { lineForSh } from '../parts/shell_line.js';
+import { bytesOf, decimalOf, wholeOf } from '../parts/amounts.js';
 
 const MIB = 2 ** 20, GIGA = 2 ** 30;
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;

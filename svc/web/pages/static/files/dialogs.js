@@ -5,10 +5,10 @@ import { ask } from '../frame/asking.js';
 import { refused } from '../frame/notices.js';
 import { commandsFor, makeCommand, moveCommand, removeCommand } from './commands.js';
 import { apiOf, encodedPath, folderOf, joined, lastOf, readable, argument } from './paths.js';
-import { formDialog } from '../shared/form_dialog.js';
-import { field, plainInput } from '../shared/form.js';
+import { formDialog } from '../parts/form_dialog.js';
+import { field, plainInput } from '../parts/form.js';
 import { counted } from '../frame/format.js';
-import { spelledOut } from '../shared/unseen.js';
+import { spelledOut } from '../parts/unseen.js';
 
 // One field and one action; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed

@@ -3,7 +3,7 @@ import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { rowOf } from './row.js';
 import { byName, byteSize, counted } from '../frame/format.js';
-import { showRows } from '../shared/rows.js';
+import { showRows } from '../parts/rows.js';
 
 const STEP = 200;
 const SORTS = {

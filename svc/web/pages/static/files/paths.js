@@ -1,6 +1,6 @@
 // Paths of files: percent-encoded bytes for the API, words of a command, and text that shows what is in it.
 import { quoted } from '../frame/commands.js';
-import { UNSEEN, spelledOut } from '../shared/unseen.js';
+import { UNSEEN, spelledOut } from '../parts/unseen.js';
 
 // Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
 const encoded = name =>

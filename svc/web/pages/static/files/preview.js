@@ -6,7 +6,7 @@ import { refused } from '../frame/notices.js';
 import { loadCommand, openCommand, removeCommand, renameCommand } from './commands.js';
 import { apiOf, readable } from './paths.js';
 import { byteSize, time } from '../frame/format.js';
-import { spelledOut } from '../shared/unseen.js';
+import { spelledOut } from '../parts/unseen.js';
 
 const PART = 128 * 1024, TEXT_MAX = 1 << 20, PICTURE_MAX = 64 << 20;
 const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;

@@ -3,7 +3,7 @@ import { element, icon } from '../frame/dom.js';
 import { loadCommand, moveCommand, openCommand, removeCommand, renameCommand } from './commands.js';
 import { pageOf } from './paths.js';
 import { byteSize, time } from '../frame/format.js';
-import { spelledOut } from '../shared/unseen.js';
+import { spelledOut } from '../parts/unseen.js';
 
 const ICON = {
   file: 'M3.5 1.5h6l3 3v10h-9zM9.5 1.5v3h3',

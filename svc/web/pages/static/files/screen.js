@@ -18,7 +18,7 @@ import { openPage, refresh, refreshSoon, showNow, startPage } from '../screen/pa
 import { apiOf, folderOf, pageOf, placeOf, readable, argument } from './paths.js';
 import { byteSize, counted } from '../frame/format.js';
 import { FS_ROOTS } from '../generated/actions.js';
-import { spelledOut } from '../shared/unseen.js';
+import { spelledOut } from '../parts/unseen.js';
 
 const LOCK_ICON = 'M3.5 7h9v7h-9zM5.5 7V4.5a2.5 2.5 0 0 1 5 0V7';
 const REMOVE_ICON = 'M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.7 9h6.6l.7-9';

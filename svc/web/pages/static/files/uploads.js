@@ -21,7 +21,7 @@ import {
 } from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
 import { byteSize, duration, commaList } from '../frame/format.js';
-import { spelledOut } from '../shared/unseen.js';
+import { spelledOut } from '../parts/unseen.js';
 
 const ROWS_MAX = 40, DRAW_MS = 250;
 const rows = new Map(); // id -> its row, and what it says

@@ -2,9 +2,9 @@
 import { bar, element, stateMark } from '../frame/dom.js';
 import { duration, gibibytes, formatSize } from '../frame/format.js';
 import { IMAGE_BUILD, IMAGE_DELETE, IMAGE_PULL, IMAGE_REMOVE } from '../generated/actions.js';
-import { cancelCommand } from '../shared/cancelling.js';
-import { rowButton } from '../shared/row_buttons.js';
-import { cell } from '../shared/tables.js';
+import { cancelCommand } from '../parts/cancelling.js';
+import { rowButton } from '../parts/row_buttons.js';
+import { cell } from '../parts/tables.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying',

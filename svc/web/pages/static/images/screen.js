@@ -2,16 +2,16 @@
 import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, panel, replace, empty } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel, sendCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../parts/cancelling.js';
 import { isOffline } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { byName, counted, formatSizeOf } from '../frame/format.js';
 import { IMAGE_PRUNE } from '../generated/actions.js';
 import { showNow, startPage, perform } from '../screen/page.js';
-import { pagesOf } from '../shared/lists.js';
-import { showRows } from '../shared/rows.js';
-import { skeletonOf, tableOf } from '../shared/tables.js';
+import { pagesOf } from '../parts/lists.js';
+import { showRows } from '../parts/rows.js';
+import { skeletonOf, tableOf } from '../parts/tables.js';
 import { actionFor, gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
 const HEADS = ['Image', 'State', 'Needed by', ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'], ''];

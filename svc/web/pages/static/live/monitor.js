@@ -5,7 +5,7 @@ import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { commandText } from '../frame/commands.js';
 import { amount, formatSize, time } from '../frame/format.js';
-import { commandOf } from '../shared/workspace_actions.js';
+import { commandOf } from '../parts/workspace_actions.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';

@@ -1,6 +1,6 @@
 // One chart of the monitor: its present value, its course by uPlot where that is there, and the same as a table.
 import { drawn, element } from '../frame/dom.js';
-import { tableHead } from '../shared/tables.js';
+import { tableHead } from '../parts/tables.js';
 
 const CHART_HEIGHT = 150, ROWS = 20;
 const COLOURS = ['is-ok', 'is-busy', 'is-warn', 'muted'];

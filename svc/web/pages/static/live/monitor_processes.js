@@ -1,8 +1,8 @@
 // The busiest processes of a workspace, by their numbers on the host, and the GPUs that each of them uses.
 import { element, find, findAll, panel } from '../frame/dom.js';
 import { gibibytes } from '../frame/format.js';
-import { arrange } from '../shared/rows.js';
-import { tableHead } from '../shared/tables.js';
+import { arrange } from '../parts/rows.js';
+import { tableHead } from '../parts/tables.js';
 
 const MIB = 2 ** 20, GIB = 2 ** 30;
 export const memoryText = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);

@@ -8,7 +8,7 @@ import { setLine, toast } from '../frame/line.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { commandText } from '../frame/commands.js';
 import { TERMINAL_OPEN } from '../generated/actions.js';
-import { commandOf } from '../shared/workspace_actions.js';
+import { commandOf } from '../parts/workspace_actions.js';
 import { startWorkspace, workspaceName } from '../workspace/head.js';
 import { TerminalLink } from './terminal_link.js';
 import { statusText } from './terminal_texts.js';

@@ -8,7 +8,7 @@ import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
-import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
+import { ACTIONS, QUESTIONS } from '../parts/workspace_actions.js';
 import { entriesOf, matching } from './entries.js';
 
 const AT_FIRST = { Workspaces: 6, Actions: 6, Templates: 4, Images: 0, Screens: 20 }; // before anything is typed

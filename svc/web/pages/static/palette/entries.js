@@ -5,8 +5,8 @@ import { PLACES } from '../frame/keys.js';
 import { copyLine } from '../frame/line.js';
 import { duration } from '../frame/format.js';
 import { TERMINAL_OPEN, WORKSPACE_SETUP } from '../generated/actions.js';
-import { reason } from '../shared/reasons.js';
-import { KEEP_HOURS, commandOf, editCommand } from '../shared/workspace_actions.js';
+import { reason } from '../parts/reasons.js';
+import { KEEP_HOURS, commandOf, editCommand } from '../parts/workspace_actions.js';
 
 export const GROUPS = ['Workspaces', 'Actions', 'Templates', 'Images', 'Screens'];
 

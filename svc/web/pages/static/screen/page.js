@@ -5,13 +5,13 @@ import { onEvent, onGap, onState } from '../frame/events.js';
 import { goLive, isOffline, isRead, startFrame } from '../frame/frame.js';
 import { announce, answer, answerRefusal, unread } from '../frame/notices.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
-import { isUnderHand } from '../shared/still.js';
+import { isUnderHand } from '../parts/still.js';
 
 // What the frame loads when it is first used: of higher floors, so it gets them here.
 const LATER = {
   palette: () => import('../palette/dialog.js'),
   signIn: () => import('../sign_in/again.js'),
-  meant: () => import('../shared/meant.js'),
+  meant: () => import('../parts/meant.js'),
 };
 
 const screenNode = find('#screen');

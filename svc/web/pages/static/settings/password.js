@@ -5,7 +5,7 @@ import { renewSession } from '../frame/frame.js';
 import { showOnly } from '../frame/notices.js';
 import { counted } from '../frame/format.js';
 import { ADMIN_SET_PASSWORD } from '../generated/actions.js';
-import { field, pointAtErrors, showErrors } from '../shared/form.js';
+import { field, pointAtErrors, showErrors } from '../parts/form.js';
 import { perform } from '../screen/page.js';
 
 // `renewed` is called with the login that follows.

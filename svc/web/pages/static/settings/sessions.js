@@ -5,8 +5,8 @@ import { ask } from '../frame/asking.js';
 import { counted, time } from '../frame/format.js';
 import { announce } from '../frame/notices.js';
 import { refresh, perform } from '../screen/page.js';
-import { put } from '../shared/still.js';
-import { cell, tableOf } from '../shared/tables.js';
+import { put } from '../parts/still.js';
+import { cell, tableOf } from '../parts/tables.js';
 import { day, startSettings } from './page.js';
 
 const known = { sessions: [] };

@@ -9,9 +9,9 @@ import { time } from '../frame/format.js';
 import { TOKEN_CREATE, TOKEN_REVOKE } from '../generated/actions.js';
 import { announce } from '../frame/notices.js';
 import { refresh, perform } from '../screen/page.js';
-import { put } from '../shared/still.js';
-import { cell, tableOf } from '../shared/tables.js';
-import { field, setError, plainInput } from '../shared/form.js';
+import { put } from '../parts/still.js';
+import { cell, tableOf } from '../parts/tables.js';
+import { field, setError, plainInput } from '../parts/form.js';
 import { countOnTab, day, startSettings } from './page.js';
 
 const NAME_MAX = 64, DAYS_MAX = 365, DAYS = 90;

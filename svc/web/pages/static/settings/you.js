@@ -5,11 +5,11 @@ import { element, find, findAll, panel, setAttribute } from '../frame/dom.js';
 import { showPerson } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { amount, counted, gibibytes, time } from '../frame/format.js';
-import { gauge } from '../shared/headroom.js';
+import { gauge } from '../parts/headroom.js';
 import { announce } from '../frame/notices.js';
 import { refreshSoon, perform } from '../screen/page.js';
-import { put } from '../shared/still.js';
-import { field, pointAtErrors, showErrors } from '../shared/form.js';
+import { put } from '../parts/still.js';
+import { field, pointAtErrors, showErrors } from '../parts/form.js';
 import { day, setSession, startSettings } from './page.js';
 import { passwordPanel, showWhatEnds } from './password.js';
 

@@ -1,7 +1,7 @@
 // What can be done with a template, from every screen that shows one.
 import { call } from '../frame/api.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel, sendCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../parts/cancelling.js';
 import { counted } from '../frame/format.js';
 import { commandsOf, apiPathOf } from './about.js';
 import { perform } from '../screen/page.js';

@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { element, find, findAll, icon, stateMark } from '../frame/dom.js';
 import { duration, time, commaList } from '../frame/format.js';
-import { cancelCommand } from '../shared/cancelling.js';
+import { cancelCommand } from '../parts/cancelling.js';
 import { farOf } from './about.js';
 import { pressable, putIn } from './page.js';
 

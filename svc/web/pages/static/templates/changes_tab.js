@@ -4,7 +4,7 @@ import { refused } from '../frame/notices.js';
 import { counted, time } from '../frame/format.js';
 import { commandsOf } from './about.js';
 import { countsOf, diffTable } from './changes.js';
-import { tableHead } from '../shared/tables.js';
+import { tableHead } from '../parts/tables.js';
 
 // `known`: template, revisions, difference, reference; `compare` is what its choices do.
 export function changesPanels(known, { compare, pressable }) {

@@ -3,8 +3,8 @@ import { call } from '../frame/api.js';
 import { element, find, panel } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { bytes, apiPathOf } from './about.js';
-import { tableHead } from '../shared/tables.js';
-import { plainInput } from '../shared/form.js';
+import { tableHead } from '../parts/tables.js';
+import { plainInput } from '../parts/form.js';
 
 const VISIBLE_MAX = 200;
 

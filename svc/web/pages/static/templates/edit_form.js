@@ -3,9 +3,9 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, icon, notice, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { commandsOf, apiPathOf } from './about.js';
-import { field, pointAtErrors, plainInput } from '../shared/form.js';
-import { noticePlace, sendForm } from '../shared/send_form.js';
-import { portFields, portRequest, portTexts, rowWith } from '../shared/port_rows.js';
+import { field, pointAtErrors, plainInput } from '../parts/form.js';
+import { noticePlace, sendForm } from '../parts/send_form.js';
+import { portFields, portRequest, portTexts, rowWith } from '../parts/port_rows.js';
 
 const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
 /** @type {[keyof Api.Limits, string, number][]} */

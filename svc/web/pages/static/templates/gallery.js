@@ -8,7 +8,7 @@ import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './actions.js';
 import { startPage } from '../screen/page.js';
-import { filtersOf, hasText, showFilters } from '../shared/lists.js';
+import { filtersOf, hasText, showFilters } from '../parts/lists.js';
 import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand

@@ -4,10 +4,10 @@ import { command, element, find, icon, setAttribute } from '../frame/dom.js';
 import { commandText, quoted } from '../frame/commands.js';
 import { ADMIN_TEMPLATE_IMPORT, TEMPLATE_CREATE, TEMPLATE_IMPORT } from '../generated/actions.js';
 import { addressOf, commandsOf, apiPathOf } from './about.js';
-import { openDialog } from '../shared/dialogs.js';
-import { formDialog } from '../shared/form_dialog.js';
-import { field, plainInput } from '../shared/form.js';
-import { noticePlace, sendForm } from '../shared/send_form.js';
+import { openDialog } from '../parts/dialogs.js';
+import { formDialog } from '../parts/form_dialog.js';
+import { field, plainInput } from '../parts/form.js';
+import { noticePlace, sendForm } from '../parts/send_form.js';
 
 const BUNDLE_MAX = 64 * 2 ** 20;
 const TAR = 'application/x-tar';

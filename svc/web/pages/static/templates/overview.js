@@ -1,7 +1,7 @@
 // What a template is: all of its fields in words, and who uses it.
 import { element, panel } from '../frame/dom.js';
 import { amount, counted, gibibytes, formatSize, time, commaList } from '../frame/format.js';
-import { lineOfCommand } from '../shared/shell_line.js';
+import { lineOfCommand } from '../parts/shell_line.js';
 import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 

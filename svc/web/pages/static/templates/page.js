@@ -1,7 +1,7 @@
 // What the screens of templates have in common: places that stand still, and buttons.
 import { element, find, findAll, keyOfFocus } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
-import { isUnderHand } from '../shared/still.js';
+import { isUnderHand } from '../parts/still.js';
 
 // Put content into a place, unless it is the same: a menu stays open, the focus where it is.
 export function putIn(place, ...content) {

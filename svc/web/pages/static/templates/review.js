@@ -13,7 +13,7 @@ import { refreshSoon, showNow, startPage } from '../screen/page.js';
 import { fieldRows, sourceRows } from './overview.js';
 import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
-import { tableHead } from '../shared/tables.js';
+import { tableHead } from '../parts/tables.js';
 
 const AT_ONCE = 100; // rows of the table; the rest on demand
 const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), images: new Map(), session: null,

@@ -1,7 +1,7 @@
 // What is left until a template can be used, and what was found in it.
 import { element, icon, panel } from '../frame/dom.js';
 import { formatSize, commaList } from '../frame/format.js';
-import { cancelCommand } from '../shared/cancelling.js';
+import { cancelCommand } from '../parts/cancelling.js';
 import { NOT_ALLOWED, commandsOf, farOf, isBarred, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 

@@ -5,9 +5,9 @@ import { isOffline } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { WORKSPACE_RENAME, WORKSPACE_SETUP, WORKSPACE_UPGRADE } from '../generated/actions.js';
-import { lineForSh, lineOfCommand } from '../shared/shell_line.js';
-import { menuOf } from '../shared/menu.js';
-import { ACTIONS, KEEP_HOURS, QUESTIONS, commandOf } from '../shared/workspace_actions.js';
+import { lineForSh, lineOfCommand } from '../parts/shell_line.js';
+import { menuOf } from '../parts/menu.js';
+import { ACTIONS, KEEP_HOURS, QUESTIONS, commandOf } from '../parts/workspace_actions.js';
 import { perform } from '../screen/page.js';
 
 const acting = {

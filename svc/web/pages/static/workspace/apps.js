@@ -14,13 +14,13 @@ import {
   WORKSPACE_PORT_REMOVE,
 } from '../generated/actions.js';
 import { change } from './actions.js';
-import { pointAtErrors, showErrors } from '../shared/form.js';
+import { pointAtErrors, showErrors } from '../parts/form.js';
 import { startWorkspace, workspacePath } from './head.js';
 import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
-import { arrange } from '../shared/rows.js';
-import { portFields, portRequest, portTexts } from '../shared/port_rows.js';
-import { cell, tableOf } from '../shared/tables.js';
-import { isUnderHand, put } from '../shared/still.js';
+import { arrange } from '../parts/rows.js';
+import { portFields, portRequest, portTexts } from '../parts/port_rows.js';
+import { cell, tableOf } from '../parts/tables.js';
+import { isUnderHand, put } from '../parts/still.js';
 
 const APPS_EVERY_MS = 5000; // connections make no event, and neither does a token that an app prints later
 const known = { record: /** @type {Api.Workspace} */ (null), launchers: /** @type {Api.LauncherState[]} */ (null),

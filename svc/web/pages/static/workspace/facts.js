@@ -1,6 +1,6 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
-import { lineOfCommand } from '../shared/shell_line.js';
+import { lineOfCommand } from '../parts/shell_line.js';
 import { amount, duration, formatSize, time } from '../frame/format.js';
 import { FS_LIST } from '../generated/actions.js';
 

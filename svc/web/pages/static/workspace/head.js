@@ -5,13 +5,13 @@ import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
 import { refresh, showNow, showRead, startPage } from '../screen/page.js';
-import { put } from '../shared/still.js';
+import { put } from '../parts/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
 import { time, commaList } from '../frame/format.js';
 import { TERMINAL_OPEN } from '../generated/actions.js';
-import { spelledOut } from '../shared/unseen.js';
-import { editCommand } from '../shared/workspace_actions.js';
-import { MOVING, idleOf } from '../shared/workspace_states.js';
+import { spelledOut } from '../parts/unseen.js';
+import { editCommand } from '../parts/workspace_actions.js';
+import { MOVING, idleOf } from '../parts/workspace_states.js';
 
 const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor',
   settings: '/settings' };

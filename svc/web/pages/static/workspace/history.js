@@ -1,8 +1,8 @@
 // What happened to a workspace, in sentences: what its owner did, and what others did to it.
 import { element } from '../frame/dom.js';
 import { duration, time } from '../frame/format.js';
-import { reason } from '../shared/reasons.js';
-import { editedText } from '../shared/edited_fields.js';
+import { reason } from '../parts/reasons.js';
+import { editedText } from '../parts/edited_fields.js';
 
 const THROUGH = { admin: 'svc admin', session: 'browser', socket: 'command line', worker: 'svc' };
 const names = (...text) => text.filter(Boolean).join(', ');

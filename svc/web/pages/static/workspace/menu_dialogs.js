@@ -2,10 +2,10 @@
 import { call } from '../frame/api.js';
 import { command, element, notice } from '../frame/dom.js';
 import { WORKSPACE_RENAME, WORKSPACE_UPGRADE } from '../generated/actions.js';
-import { closeButton, openDialog } from '../shared/dialogs.js';
-import { formDialog } from '../shared/form_dialog.js';
-import { field, plainInput } from '../shared/form.js';
-import { tableHead } from '../shared/tables.js';
+import { closeButton, openDialog } from '../parts/dialogs.js';
+import { formDialog } from '../parts/form_dialog.js';
+import { field, plainInput } from '../parts/form.js';
+import { tableHead } from '../parts/tables.js';
 
 // Resolves to the renamed record, null where it was not renamed.
 /** @param {Api.Workspace} record */

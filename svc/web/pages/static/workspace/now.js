@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { formatSizeOf, formatSize } from '../frame/format.js';
-import { meter } from '../shared/headroom.js';
+import { meter } from '../parts/headroom.js';
 
 const USE_EVERY_MS = 2000, USE_OFFLINE_MS = 8000;
 const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };

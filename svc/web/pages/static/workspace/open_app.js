@@ -1,6 +1,6 @@
 // The way to an app from another computer.
 import { command, element, icon } from '../frame/dom.js';
-import { closeButton, openDialog } from '../shared/dialogs.js';
+import { closeButton, openDialog } from '../parts/dialogs.js';
 
 // The way to a launcher's port from this computer: its 127.0.0.1 is the host's. `isPage` says whether a browser opens
 // it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.

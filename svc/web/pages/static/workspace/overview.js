@@ -21,8 +21,8 @@ import {
   tokenOf,
 } from './launchers.js';
 import { reasonsOf } from './reasons.js';
-import { put } from '../shared/still.js';
-import { editCommand } from '../shared/workspace_actions.js';
+import { put } from '../parts/still.js';
+import { editCommand } from '../parts/workspace_actions.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to

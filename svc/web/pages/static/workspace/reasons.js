@@ -2,9 +2,9 @@
 import { command, element, notice } from '../frame/dom.js';
 import { amount, duration, gibibytes, time } from '../frame/format.js';
 import { IMAGE_PULL } from '../generated/actions.js';
-import { loadedOf } from '../shared/progress.js';
-import { commandOf, editCommand } from '../shared/workspace_actions.js';
-import { PHASES, idleOf } from '../shared/workspace_states.js';
+import { loadedOf } from '../parts/progress.js';
+import { commandOf, editCommand } from '../parts/workspace_actions.js';
+import { PHASES, idleOf } from '../parts/workspace_states.js';
 import { actionButton } from './actions.js';
 import { limitText } from './facts.js';
 

@@ -1,12 +1,12 @@
 // A workspace that is not there: what its set-up does, until it is; or that there is none.
 import { all } from '../frame/api.js';
-import { askToCancel, cancelCommand, sendCancel } from '../shared/cancelling.js';
+import { askToCancel, cancelCommand, sendCancel } from '../parts/cancelling.js';
 import { element, find, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { loadedOf } from '../shared/progress.js';
-import { PHASES } from '../shared/workspace_states.js';
+import { loadedOf } from '../parts/progress.js';
+import { PHASES } from '../parts/workspace_states.js';
 
 /** @type {Api.Operation} */
 let operation = null;

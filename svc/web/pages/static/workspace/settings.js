@@ -6,15 +6,15 @@ import { setLine, toast } from '../frame/line.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration } from '../frame/format.js';
 import { WORKSPACE_RENAME, WORKSPACE_UPGRADE } from '../generated/actions.js';
-import { field, fieldOf, pointAtErrors, showErrors, plainInput } from '../shared/form.js';
+import { field, fieldOf, pointAtErrors, showErrors, plainInput } from '../parts/form.js';
 import { change, actionButton, isDoing, openUpgrade } from './actions.js';
 import { refresh } from '../screen/page.js';
 import { startWorkspace, versionOf, workspacePath } from './head.js';
 import { fieldsOf, fillForm, readForm } from './settings_form.js';
-import { hasGpus, showGpuFields } from '../shared/gpu_fields.js';
+import { hasGpus, showGpuFields } from '../parts/gpu_fields.js';
 import { FIELD_LABELS, patchOf, textsOf, describe } from './sizes.js';
-import { put } from '../shared/still.js';
-import { editCommand } from '../shared/workspace_actions.js';
+import { put } from '../parts/still.js';
+import { editCommand } from '../parts/workspace_actions.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
 const edited = { record: /** @type {Api.Workspace} */ (null), base: null, version: null, theirs: null,

@@ -1,6 +1,6 @@
 // The form of a workspace's settings: its fields, what they say, and the variables one by one.
 import { element, find, findAll, icon } from '../frame/dom.js';
-import { field, fieldOf, plainInput } from '../shared/form.js';
+import { field, fieldOf, plainInput } from '../parts/form.js';
 import { NO_LIMIT, SIZES } from './sizes.js';
 
 function sizeField(name) {

@@ -1,6 +1,6 @@
 // The resources of a workspace as texts of a form, and back: what is empty is the template's default.
-import { WRONG_COMMAND, argumentsOf, textOfCommand } from '../shared/own_command.js';
-import { bytesOf, decimalOf, wholeOf } from '../shared/amounts.js';
+import { WRONG_COMMAND, argumentsOf, textOfCommand } from '../parts/own_command.js';
+import { bytesOf, decimalOf, wholeOf } from '../parts/amounts.js';
 
 const GIB_OF = 2 ** 30;
 export const NO_LIMIT = 'unlimited';

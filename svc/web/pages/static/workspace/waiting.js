@@ -4,8 +4,8 @@ import { element, find, replace } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isOffline } from '../frame/frame.js';
 import { time } from '../frame/format.js';
-import { bank } from '../shared/gpu_bank.js';
-import { commandOf } from '../shared/workspace_actions.js';
+import { bank } from '../parts/gpu_bank.js';
+import { commandOf } from '../parts/workspace_actions.js';
 
 const TRY_MS = 30_000; // besides: at once when the host's capacity changes
 const waiting = { record: /** @type {Api.Workspace} */ (null), path: '', timer: null, notice: null, done: null };

@@ -2,14 +2,14 @@
 import { element, icon, stateMark } from '../frame/dom.js';
 import { amount, duration, gibibytes, time } from '../frame/format.js';
 import { TERMINAL_OPEN, WORKSPACE_UPGRADE } from '../generated/actions.js';
-import { cancelCommand } from '../shared/cancelling.js';
-import { loadedOf } from '../shared/progress.js';
-import { reason } from '../shared/reasons.js';
-import { menuOf } from '../shared/menu.js';
-import { spelledOut } from '../shared/unseen.js';
-import { cell } from '../shared/tables.js';
-import { ACTIONS, KEEP_HOURS, commandOf, editCommand } from '../shared/workspace_actions.js';
-import { MOVING, PHASES, idleOf } from '../shared/workspace_states.js';
+import { cancelCommand } from '../parts/cancelling.js';
+import { loadedOf } from '../parts/progress.js';
+import { reason } from '../parts/reasons.js';
+import { menuOf } from '../parts/menu.js';
+import { spelledOut } from '../parts/unseen.js';
+import { cell } from '../parts/tables.js';
+import { ACTIONS, KEEP_HOURS, commandOf, editCommand } from '../parts/workspace_actions.js';
+import { MOVING, PHASES, idleOf } from '../parts/workspace_states.js';
 
 const TERMINAL_ICON = 'M1.5 3h13v10h-13zM4.5 6l2 2-2 2M8 10.5h3';
 

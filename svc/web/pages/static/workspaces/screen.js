@@ -2,15 +2,15 @@
 import { all, call, outcomes } from '../frame/api.js';
 import { command, element, find, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { askToCancel, sendCancel } from '../shared/cancelling.js';
+import { askToCancel, sendCancel } from '../parts/cancelling.js';
 import { isOffline, skeleton } from '../frame/frame.js';
-import { ACTIONS, QUESTIONS } from '../shared/workspace_actions.js';
-import { headroom, headroomSkeleton } from '../shared/headroom.js';
+import { ACTIONS, QUESTIONS } from '../parts/workspace_actions.js';
+import { headroom, headroomSkeleton } from '../parts/headroom.js';
 import { setLine, toast } from '../frame/line.js';
 import { byName } from '../frame/format.js';
 import { WORKSPACE_SETUP } from '../generated/actions.js';
-import { filtersOf, hasText, showFilters } from '../shared/lists.js';
-import { showRows } from '../shared/rows.js';
+import { filtersOf, hasText, showFilters } from '../parts/lists.js';
+import { showRows } from '../parts/rows.js';
 import { showNow, startPage, perform } from '../screen/page.js';
 import { needsYou, rowOf } from './row.js';
 
