@@ -32,7 +32,7 @@ addEventListener('keydown', ({ timeStamp }) => { key = timeStamp; }, true);
 new MutationObserver(() => {
   const text = performance.now() - key;
   requestAnimationFrame(() => setTimeout(() => benchLine.push([text, performance.now() - key])));
-}).observe(document.querySelector('[data-line]'), { childList: true, characterData: true, subtree: true });
+}).observe(document.querySelector('[data-command]'), { childList: true, characterData: true, subtree: true });
 """
 
 
@@ -61,7 +61,7 @@ def _prompts(driver: Driver, origin: str) -> Iterator[float]:
 def _keys(driver: Driver, origin: str) -> list[tuple[float, float]]:
     driver.get(f"{origin}/new")
     field = find(driver, "[name=name]")
-    until(driver, lambda: find(driver, "[data-line]").text, "the line")
+    until(driver, lambda: find(driver, "[data-command]").text, "the line")
     driver.execute_script(LINE)
     field.send_keys(Keys.CONTROL + "a")
     for count in range(1, KEYS + 1):

@@ -123,7 +123,7 @@ const questions = {
   },
   commands() {
     return [...all('[data-cmd]').map(node => [named(node), node.dataset.cmd]),
-      ...all('[data-line], .cmd code').filter(isSeen).map(node => [node.localName, node.textContent])];
+      ...all('[data-command], .cmd code').filter(isSeen).map(node => [node.localName, node.textContent])];
   },
   // Follow the focus from now on; `walked` says where it came.
   walk() {
@@ -183,7 +183,7 @@ const questions = {
   holes() {
     const said = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      const isWritten = node.parentElement.closest('code, pre, .mono, .cmd, [data-line], script, noscript');
+      const isWritten = node.parentElement.closest('code, pre, .mono, .cmd, [data-command], script, noscript');
       if (/\b(undefined|NaN)\b|\[object /.test(node.data) || (!isWritten && /\bnull\b/.test(node.data)))
         said.push(node.data.trim().slice(0, 80));
     }

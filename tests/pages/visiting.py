@@ -39,7 +39,7 @@ def visit(
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
+    return str(driver.execute_script("return document.querySelector('[data-command]').textContent"))
 
 
 def focused(driver: Driver) -> str:

@@ -152,7 +152,7 @@ def test_the_audit_and_the_doctor(visit: Visit, grace: str, service: Service) ->
     find(driver, "[data-key=action]").send_keys("admin.edit_user")
     until(driver, lambda: "action=admin.edit_user" in driver.current_url, "the filter")
     says(driver, USER, "tbody tr:first-child")
-    wanted = shlex.split(find(driver, "[data-line]").text)[1:]
+    wanted = shlex.split(find(driver, "[data-command]").text)[1:]
     rows = must(run(grace, *wanted, env=service.env)).json()["items"]
     assert texts(driver, "tbody tr:first-child [data-key=row]") == [str(rows[0]["id"])]
 
@@ -178,7 +178,7 @@ def test_the_shown_commands_are_those_of_the_command_line(
     until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#screen section, #screen table"), "the page")
     shown = driver.execute_script(
         "return [...document.querySelectorAll('#main [data-cmd]')].map(node => node.dataset.cmd)"
-        ".concat([...document.querySelectorAll('#main .cmd code, [data-line]')].map(n => n.textContent))"
+        ".concat([...document.querySelectorAll('#main .cmd code, [data-command]')].map(n => n.textContent))"
     )
     lines = {part.strip() for line in shown for part in line.split("&&")}
     reads = sorted(line for line in lines if line.startswith(READS))

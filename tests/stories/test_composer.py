@@ -36,7 +36,7 @@ def sign_in(driver: Driver) -> None:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
+    return str(driver.execute_script("return document.querySelector('[data-command]').textContent"))
 
 
 def shell(service: Service, text: str) -> Outcome:

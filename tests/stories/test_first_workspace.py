@@ -27,10 +27,10 @@ def from_the_form_to_the_output(driver: Driver, origin: str, name: str, theme: s
     driver.get(f"{origin}/new")
     assert driver.execute_script("return document.documentElement.dataset.theme") == theme
     field = find(driver, "[name=name]")
-    until(driver, lambda: find(driver, "[data-line]").text, "the line")
+    until(driver, lambda: find(driver, "[data-command]").text, "the line")
     field.send_keys(Keys.CONTROL + "a")
     field.send_keys(name)
-    until(driver, lambda: name in find(driver, "[data-line]").text, "the line that follows the form")
+    until(driver, lambda: name in find(driver, "[data-command]").text, "the line that follows the form")
     press(driver, "[data-key=go]:not([aria-disabled])")
     shell = f"{origin}/workspaces/{name}/terminal"
     until(driver, lambda: driver.current_url.split("?")[0] == shell, "the shell", 120)

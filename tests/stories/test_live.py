@@ -54,7 +54,7 @@ def keys(driver: Driver, text: str) -> None:
 
 def line(driver: Driver) -> list[str]:
     """The command at the foot, as words for svc."""
-    return find(driver, "[data-line]").text.split()[1:]
+    return find(driver, "[data-command]").text.split()[1:]
 
 
 def test_a_shell_from_the_list(signed_in: Driver, svc: Call, service: Service) -> None:

@@ -47,7 +47,7 @@ def sign_in(driver: Driver, password: str = PASSWORD.strip()) -> None:
 def line(driver: Driver) -> str:
     """The command at the foot, with nothing under the pointer."""
     ActionChains(driver).move_to_element(find(driver, "h1")).perform()
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
+    return str(driver.execute_script("return document.querySelector('[data-command]').textContent"))
 
 
 def typed(svc: Call, command: str, **more: Any) -> Any:

@@ -69,7 +69,7 @@ def recipe(svc: Call, name: str, text: str) -> None:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def run_line(svc: Call, text: str) -> Outcome:

@@ -66,7 +66,7 @@ def typed(svc: Call, command: str) -> None:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def test_the_overview(page: Driver, origin: str, lab: str, svc: Call) -> None:

@@ -93,7 +93,7 @@ def test_each_button_does_what_its_line_says(at_sign_in: Driver, workspaces: lis
         assert must(svc("ws", "get", name, "--json")).json()["status"] == status
         says(driver, status.capitalize(), row(driver, name))
         says(driver, {"stopped": "Start", "running": "Stop"}[status], row(driver, name))
-    must(svc(*find(driver, "[data-line]").text.split()[1:]))
+    must(svc(*find(driver, "[data-command]").text.split()[1:]))
 
 
 def test_the_service_restarts_under_the_page(

@@ -42,7 +42,7 @@ def rows(driver: Driver) -> dict[int, tuple[str, ...]]:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').innerText"))
+    return str(driver.execute_script("return document.querySelector('[data-command]').innerText"))
 
 
 @each_look

@@ -91,7 +91,7 @@ def test_the_line_and_the_meters_follow_in_the_task_of_the_key(browser: Driver, 
         const began = performance.now();
         input.dispatchEvent(new Event('input', { bubbles: true }));
         const meter = document.querySelector('[data-meter=memory_bytes]');
-        return { line: document.querySelector('[data-line]').textContent, meter: meter.textContent,
+        return { line: document.querySelector('[data-command]').textContent, meter: meter.textContent,
             says: meter.getAttribute('aria-valuetext'), over: Boolean(meter.querySelector('.now.over')),
             took: performance.now() - began };"""
     )

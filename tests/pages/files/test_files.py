@@ -36,7 +36,7 @@ def names(driver: Driver) -> list[str]:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return texts(driver, "[data-line]")[0]
+    return texts(driver, "[data-command]")[0]
 
 
 def press(driver: Driver, selector: str) -> None:
@@ -190,7 +190,7 @@ def test_a_folder_that_goes_while_it_is_shown(browser: Driver, canned: Canned, d
     canned.streams[-1].send("gap", {})
     says(browser, "work/runs/7b is not there.", "#screen")
     press(browser, "[data-key=up]")
-    says(browser, "svc fs ls work/runs", "[data-line]")
+    says(browser, "svc fs ls work/runs", "[data-command]")
 
 
 @pytest.mark.parametrize(

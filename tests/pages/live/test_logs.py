@@ -23,7 +23,7 @@ EVENT = {"subject": {"type": "workspace", "id": records.ID, "name": "train-7b"}}
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def printed(driver: Driver) -> list[str]:

@@ -25,7 +25,7 @@ def samples(canned: Canned) -> Samples:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def pids(driver: Driver) -> list[str]:

@@ -20,7 +20,7 @@ LEAVE = Keys.CONTROL + Keys.SHIFT + Keys.ARROW_UP + Keys.NULL
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def screen(driver: Driver) -> str:
@@ -320,6 +320,6 @@ def test_without_the_pieces_of_others(browser: Driver, bare: Canned) -> None:
     visit(browser, bare, PAGE)
     says(browser, "The terminal page needs @xterm/xterm/lib/xterm.mjs", "[data-missing]")
     says(browser, "packaging/frontend/fetch", "[data-missing]")
-    says(browser, "svc ws shell train-7b", "[data-own-line]")
+    says(browser, "svc ws shell train-7b", "[data-own-command]")
     until(browser, lambda: line(browser) == "svc ws shell train-7b", "the line")
     assert not complaints(browser)

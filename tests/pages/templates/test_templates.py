@@ -23,7 +23,7 @@ def texts(driver: Driver, selector: str) -> list[str]:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return texts(driver, "[data-line]")[0]
+    return texts(driver, "[data-command]")[0]
 
 
 def names(driver: Driver) -> list[str]:

@@ -19,7 +19,7 @@ APPS, PORTS = "[data-rows=apps]", "[data-rows=ports]"
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def app(name: str) -> str:

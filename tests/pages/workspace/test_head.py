@@ -20,7 +20,7 @@ HEAD = "[data-workspace-head]"
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])

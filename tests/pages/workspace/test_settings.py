@@ -24,7 +24,7 @@ CPUS = "[data-field='resources.cpu_limit']"
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return find(driver, "[data-line]").text
+    return find(driver, "[data-command]").text
 
 
 def type_in(driver: Driver, selector: str, text: str) -> None:

@@ -49,7 +49,7 @@ def test_from_the_sign_in_to_a_running_workspace(browser: Driver, canned: Canned
     types(browser, "/", "vllm")
     until(browser, lambda: find(browser, "tbody").text.count("revision") == 1, "the search")
     tab_to(browser, f"Start {NAME}")
-    assert find(browser, "[data-line]").text == f"svc ws start {NAME}"
+    assert find(browser, "[data-command]").text == f"svc ws start {NAME}"
     types(browser, Keys.ENTER)
     row = f'tr[data-id="ws-{NAME}"]'
     says(browser, "Running", row)

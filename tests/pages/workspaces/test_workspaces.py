@@ -36,7 +36,7 @@ def names(driver: Driver) -> list[str]:
 
 def line(driver: Driver) -> str:
     """The command at the foot."""
-    return texts(driver, "[data-line]")[0]
+    return texts(driver, "[data-command]")[0]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { refused } from '../frame/notices.js';
 import { delayed } from '../frame/turns.js';
 import { isVisible, openPage, startPage } from '../screen/page.js';
@@ -23,7 +23,7 @@ const asked = { kind: '', workspace: '', text: '', time: '' };
 const screen = find('#screen');
 let me = '', openedAt = Date.now();
 
-// ---- what is asked for: in the address, and in the line ----
+// ---- what is asked for: in the address, and in the command ----
 
 function query() {
   const pairs = { action: asked.kind, q: asked.text.trim() || asked.workspace,
@@ -43,7 +43,7 @@ function readAddress() {
 function writeAddress() {
   const found = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
   history.replaceState(null, '', `/activity${found.size ? `?${found}` : ''}`);
-  setLine(['api', 'GET', `/api/audit?limit=200${query()}`]);
+  setCommand(['api', 'GET', `/api/audit?limit=200${query()}`]);
 }
 
 // ---- reading ----

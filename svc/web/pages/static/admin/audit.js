@@ -6,8 +6,8 @@ import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showCo
 import { element, find, replace, setAttribute, stateMark } from '../frame/dom.js';
 import { isOffline, isRead, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../parts/dialogs.js';
-import { setLine } from '../frame/line.js';
-import { apiLine, withQuery } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { apiCommand, withQuery } from './commands.js';
 import { answer, refused } from '../frame/notices.js';
 import { showRows } from '../parts/rows.js';
 import { commandText } from '../frame/commands.js';
@@ -76,7 +76,7 @@ function showPage() {
   showButtons();
   showControls(filters);
   showChain();
-  setLine(apiLine('GET', pathOf()));
+  setCommand(apiCommand('GET', pathOf()));
 }
 
 function showButtons() {
@@ -85,10 +85,10 @@ function showButtons() {
   setAttribute(newerButton, 'aria-disabled', isOffline() || (at.offset === 0 && at.newer === 0));
   setAttribute(olderButton, 'aria-disabled', isOffline() || at.offset + known.items.length >= known.total);
   setAttribute(newerButton, 'data-cmd',
-    apiLine('GET',
+    apiCommand('GET',
       withQuery('/api/admin/audit', { ...queryOf(), offset: at.offset > LIMIT ? String(at.offset - LIMIT) : '' })));
   setAttribute(olderButton, 'data-cmd',
-    apiLine('GET', withQuery('/api/admin/audit', { ...queryOf(), offset: String(at.offset + LIMIT) })));
+    apiCommand('GET', withQuery('/api/admin/audit', { ...queryOf(), offset: String(at.offset + LIMIT) })));
 }
 
 // ---- the chain: what the doctor verified last, and its ends now ----
@@ -107,7 +107,7 @@ function showChain() {
     element('span.row', stateMark(kind, text),
       element('span', { class: `small ${report.old ? 'is-warn' : 'muted'}` },
         report.written_at ? ['checked ', time(report.written_at, 'ago'), ', '] : [], counted(head.id, 'row')),
-      element('button.btn.link.small', { key: 'chain', cmd: apiLine('GET', '/api/admin/audit/chain'),
+      element('button.btn.link.small', { key: 'chain', cmd: apiCommand('GET', '/api/admin/audit/chain'),
         click: showChainDialog }, 'The chain')));
 }
 
@@ -123,7 +123,7 @@ function showChainDialog() {
   hostDialog({
     title: 'The chain of the audit',
     extra: [facts],
-    lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? ['admin doctor']],
+    commands: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? ['admin doctor']],
     paragraphs: [
       'Each row has the hash over itself and the row before. The doctor verifies the chain on the host and '
       + 'remembers its end, so that rows that were cut off or rewritten since are found. The service does not '
@@ -135,7 +135,8 @@ function showChainDialog() {
 function save() {
   hostDialog({
     title: 'Save the audit',
-    lines: [`${commandText(apiLine('GET', pathOf()))} > audit.json`, ['admin audit export', '--out', 'audit.jsonl'], [
+    commands: [`${commandText(apiCommand('GET', pathOf()))} > audit.json`, ['admin audit export', '--out',
+      'audit.jsonl'], [
       'admin audit verify',
       'audit.jsonl',
     ], ['admin audit archive', '--before', '2026-01-01', '--out', 'audit-before.jsonl']],
@@ -184,7 +185,7 @@ async function readPage() {
   const table = find('#screen table');
   answer(null);
   setAttribute(table, 'aria-busy', true);
-  setLine(apiLine('GET', pathOf()));
+  setCommand(apiCommand('GET', pathOf()));
   try {
     const page = await call('GET', pathOf());
     if (number !== asked) return;

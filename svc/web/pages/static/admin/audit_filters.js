@@ -1,6 +1,6 @@
 // What is looked for in the audit: the API's own filters, in the page's address, and as a command.
 import { element, find, icon, setAttribute } from '../frame/dom.js';
-import { withQuery } from './lines.js';
+import { withQuery } from './commands.js';
 
 const KEYS = ['q', 'user', 'action', 'outcome', 'request_id'];
 const NOUNS = ['admin', 'auth', 'fs', 'image', 'operation', 'quota', 'template', 'terminal', 'token', 'user',
@@ -30,7 +30,7 @@ export function keepInAddress(filters) {
       rows: whole ? 'all' : '' }));
 }
 
-// The parameters of the request. A span ends now: it is counted to the minute, so that the line keeps still.
+// The parameters of the request. A span ends now: it is counted to the minute, so that the command keeps still.
 export function parametersOf(filters) {
   const { span, from, to } = filters;
   const found = Object.fromEntries(KEYS.map(key => [key, filters[key].trim()]));

@@ -1,7 +1,7 @@
 // One row of the audit, and all of it in a dialog.
 import { element, stateMark } from '../frame/dom.js';
 import { hostDialog } from '../parts/dialogs.js';
-import { apiLine, json, withQuery } from './lines.js';
+import { apiCommand, json, withQuery } from './commands.js';
 import { duration } from '../frame/format.js';
 
 const DETAIL_MOST = 160;
@@ -27,7 +27,7 @@ export function auditRow({ row, began }) {
   const cell = (kind, ...content) => element('td', { class: kind || null }, ...content);
   return element('tr', { tabindex: '-1' },
     cell('r',
-      element('button.btn.link.tiny.num', { 'aria-label': `Row ${id}`, cmd: lineOf(row), key: 'row',
+      element('button.btn.link.tiny.num', { 'aria-label': `Row ${id}`, cmd: commandOf(row), key: 'row',
         click: () => showRow(row, began) }, String(id))),
     cell('muted small num nw', element('time', { datetime: at, title: `${stampOf(at)} UTC` }, stampOf(at))),
     cell('name small ref', user), cell('muted small ref', throughOf(row)), cell('mono small ref', action),
@@ -40,7 +40,8 @@ export function auditRow({ row, began }) {
 }
 
 const shortHash = hash => (hash.length > 8 ? `${hash.slice(0, 4)}…${hash.slice(-2)}` : hash);
-const lineOf = ({ request_id: request }) => apiLine('GET', withQuery('/api/admin/audit', { request_id: request }));
+const commandOf = ({ request_id: request }) =>
+  apiCommand('GET', withQuery('/api/admin/audit', { request_id: request }));
 
 function throughOf({ via, address, detail }) {
   const token = via === 'token' && typeof detail.token === 'string' ? ` ${detail.token}` : '';
@@ -66,5 +67,6 @@ function showRow(row, began) {
     ...fact('Outcome', row.outcome), ...fact('Request', row.request_id),
     ...fact('Detail', Object.keys(row.detail).length ? json(row.detail) : ''), ...fact('Hash', row.hash),
     ...(began ? fact('Hash of the beginning', began.hash) : []));
-  hostDialog({ title: `Row ${row.id}`, paragraphs: [], extra: [facts], lines: row.request_id ? [lineOf(row)] : [] });
+  hostDialog({ title: `Row ${row.id}`, paragraphs: [], extra: [facts],
+    commands: row.request_id ? [commandOf(row)] : [] });
 }

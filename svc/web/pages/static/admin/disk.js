@@ -5,7 +5,7 @@ import { isVisible, refreshSoon, perform } from '../screen/page.js';
 import { command, element, find, replace, setAttribute, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
 import { showRows } from '../parts/rows.js';
 import { skeletonOf, tableOf } from '../parts/tables.js';
@@ -58,7 +58,7 @@ function show() {
   const isBlank = waiting === 0 && users.every(user => user.measured_at === null && user.error === null);
   setAttribute(find('[data-key=measure]'), 'aria-busy', isAsking || waiting > 0);
   showLede();
-  setLine(['admin disk']);
+  setCommand(['admin disk']);
   if (isBlank) {
     replace(find('#screen'), blank(users.length));
     return;
@@ -108,12 +108,12 @@ function showLede() {
 
 // Nobody was ever measured, or there is nobody.
 function blank(count) {
-  const [title, text, line] = count === 0
+  const [title, text, cmd] = count === 0
     ? ['No users', 'Accounts are made on the host:', [ADMIN_CREATE_USER]]
     : ['Not measured yet',
       'Each user\'s own agent counts what its disks hold, for at most ten minutes. "Measure again" asks all of '
       + 'them; so does, on the host:', [DISK_MEASURE]];
-  return empty(title, element('p', text), command(line));
+  return empty(title, element('p', text), command(cmd));
 }
 
 async function measure(button) {

@@ -1,6 +1,6 @@
 // One row of what users' disks hold, under it what is not in its figures, and the row of the sums.
 import { command, element, notice, stateMark } from '../frame/dom.js';
-import { adminLine } from './lines.js';
+import { adminCommand } from './commands.js';
 import { cell } from '../parts/tables.js';
 import { sentence } from '../frame/notices.js';
 import { byteSize, counted, time } from '../frame/format.js';
@@ -57,7 +57,7 @@ function lackRow({ name }, text) {
   return element('tr.sub.plain',
     element('td', { colspan: '10' },
       notice('warn.inset', 'warning', element('p.small.ref', element('span.vh', `${name}: `), text),
-        command(adminLine(DISK_MEASURE, name)))));
+        command(adminCommand(DISK_MEASURE, name)))));
 }
 
 export function sumsRow({ sums, oldest, users }) {

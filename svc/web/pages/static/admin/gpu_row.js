@@ -3,7 +3,7 @@ import { bar, element, icon, notice, setAttribute, stateMark } from '../frame/do
 import { rowButton } from '../parts/row_buttons.js';
 import { cell } from '../parts/tables.js';
 import { bytesOf } from './quota_format.js';
-import { stopLine } from './stopping.js';
+import { stopCommand } from './stopping.js';
 import { time } from '../frame/format.js';
 
 const STATES = {
@@ -105,7 +105,7 @@ function stopButton(holder, isOne, { isOffline, stopping, stop }) {
   const name = `${holder.workspace} of ${holder.owner}`;
   const isBusy = stopping.has(holder.workspace_id);
   const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name,
-    stopLine({ id: holder.workspace_id, owner: holder.owner }), { isOffline: isOffline || isBusy,
+    stopCommand({ id: holder.workspace_id, owner: holder.owner }), { isOffline: isOffline || isBusy,
     press: () => stop(holder) });
   button.setAttribute('aria-label', `Stop ${name}`);
   setAttribute(button, 'aria-busy', isBusy);
@@ -124,7 +124,7 @@ export function lostNotice(gpu, { isOffline, stopping, stop }) {
       '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.']
       .flat();
   const buttons = own.filter(holder => holder.workspace_id).map(holder =>
-    element('button.btn.sm.danger', { cmd: stopLine({ id: holder.workspace_id, owner: holder.owner }),
+    element('button.btn.sm.danger', { cmd: stopCommand({ id: holder.workspace_id, owner: holder.owner }),
       key: `lost-${holder.workspace_id}`, 'aria-disabled': isOffline || stopping.has(holder.workspace_id), click: () =>
         stop(holder) }, icon('stop'), element('span.clip', `Stop ${holder.workspace} of ${holder.owner}`))
   );

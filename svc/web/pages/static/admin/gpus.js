@@ -6,8 +6,8 @@ import { code, command, element, find, findAll, panel, replace, stateMark, empty
 import { isOffline } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin } from './gpu_row.js';
 import { askToStop } from './stopping.js';
-import { setLine } from '../frame/line.js';
-import { apiLine, withQuery } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { apiCommand, withQuery } from './commands.js';
 import { showRows } from '../parts/rows.js';
 import { skeletonOf, tableOf } from '../parts/tables.js';
 import { counted, time, commaList } from '../frame/format.js';
@@ -35,7 +35,7 @@ function show() {
     cuda && `CUDA up to ${cuda}`);
   if (known.gpus.length === 0) {
     showNone(provider);
-    setLine(['servers hardware']);
+    setCommand(['servers hardware']);
     return;
   }
   if (!find('#screen table')) find('#screen').replaceChildren(...frame());
@@ -49,7 +49,7 @@ function show() {
       build: () => gpuRow(gpu, context()) })
     ));
   replace(find('[data-history]'), ...historyOf());
-  setLine([['ws capacity'], ['servers hardware']]);
+  setCommand([['ws capacity'], ['servers hardware']]);
 }
 
 const context = () => ({ isOffline: isOffline(), stopping, stop });
@@ -108,7 +108,7 @@ function historyOf() {
   const rest = known.total - known.history.length;
   return [...rows.flat(), rest > 0
     && element('p.muted.small', `${counted(rest, 'event')} before: `, code(
-      apiLine('GET', withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))
+      apiCommand('GET', withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))
     ))].filter(
       Boolean
     );

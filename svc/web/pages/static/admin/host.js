@@ -12,8 +12,8 @@ import {
   setsPanel,
   updatesPanel,
 } from './host_panels.js';
-import { setLine } from '../frame/line.js';
-import { withQuery } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { withQuery } from './commands.js';
 import { startAdmin } from './page.js';
 import { refreshSoon } from '../screen/page.js';
 
@@ -82,7 +82,7 @@ function show() {
     renderedAs[name] = key;
     showPanel(find(`[data-side="${side}"]`), name, error ? failedPanel(name, title, error) : panelOf(value));
   }
-  setLine(['admin doctor']);
+  setCommand(['admin doctor']);
 }
 
 // A panel stands where its kind stands, with what was open in it still open.
@@ -97,7 +97,7 @@ function showPanel(place, name, fresh) {
 function checkAgain() {
   hostDialog({
     title: 'Check this host again',
-    lines: [['admin doctor'], ['admin report']],
+    commands: [['admin doctor'], ['admin report']],
     paragraphs: [
       'The doctor runs on the host, as root: what it looks at, the service may not see. Its findings are here '
       + 'a moment later. `svc admin report` renews all reports; as a line of cron it keeps them fresh:',

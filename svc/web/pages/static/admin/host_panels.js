@@ -25,8 +25,8 @@ export function ageOf({ written_at: at, old }) {
 }
 
 const renew = (
-  { old, command: line },
-) => (old ? [element('p.small.soft', 'The report is renewed on the host:'), remedy(line)] : []);
+  { old, command: text },
+) => (old ? [element('p.small.soft', 'The report is renewed on the host:'), remedy(text)] : []);
 
 // Before the first report nothing is known, and nothing is said.
 const unknownPanel = (id, title, report) =>

@@ -3,7 +3,7 @@ import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
 import { formDialog } from '../parts/form_dialog.js';
 import { field, plainInput } from '../parts/form.js';
-import { apiLine } from './lines.js';
+import { apiCommand } from './commands.js';
 import { refused } from '../frame/notices.js';
 import { bytesOf } from './quota_format.js';
 import { amount, counted } from '../frame/format.js';
@@ -43,9 +43,9 @@ export function quotaForm(policy, policies, accounts) {
   const nameOf = () => policy?.name ?? name.value;
   const limits = () =>
     Object.fromEntries(FIELDS.map(([key, , unit]) => [key, valueOf(controls[key].value, unit, policy?.[key] ?? null)]));
-  const lineOf = () => {
+  const commandOf = () => {
     over.textContent = policy ? overOf(limits(), holdersOf(policy.name, accounts)) : '';
-    return apiLine('PUT', `/api/admin/quotas/${SLUG.test(nameOf()) ? nameOf() : 'NAME'}`, limits());
+    return apiCommand('PUT', `/api/admin/quotas/${SLUG.test(nameOf()) ? nameOf() : 'NAME'}`, limits());
   };
   const send = async () => {
     const wrong = errorsOf(policy, nameOf(), policies, limits());
@@ -65,7 +65,7 @@ export function quotaForm(policy, policies, accounts) {
   return formDialog({
     title: policy ? `Edit the quota ${policy.name}` : 'New quota',
     action: policy ? 'Save' : 'Make the quota',
-    lineOf,
+    commandOf,
     send,
     fields: [head, grid,
       element('p.help',

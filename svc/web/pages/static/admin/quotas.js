@@ -6,8 +6,8 @@ import { isVisible, refreshSoon, perform } from '../screen/page.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
-import { apiLine, withQuery } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { apiCommand, withQuery } from './commands.js';
 import { holdersOf, quotaForm } from './quota_form.js';
 import { bytesOf } from './quota_format.js';
 import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
@@ -62,7 +62,7 @@ function showList() {
   find('[data-none]').hidden = found.length > 0;
   showFilters(view, name => known.policies.filter(TESTS[name]).length);
   find('.lede').textContent = counted(known.policies.length, 'quota');
-  setLine(apiLine('GET', withQuery('/api/admin/quotas', { q: view.text.trim() })));
+  setCommand(apiCommand('GET', withQuery('/api/admin/quotas', { q: view.text.trim() })));
 }
 
 /** @param {Api.QuotaPolicy} policy */
@@ -76,8 +76,8 @@ function rowOf(policy) {
     cell('Accounts', 'r', String(users)), ...COLUMNS.map(limit),
     cell(null, 'c-act',
       element('div.row',
-        rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))),
-        removeButton(policy, path, options))));
+        rowButton('edit', 'Edit', name, apiCommand('PUT', path, limitsOnly(policy)),
+          options(() => act('edit', policy))), removeButton(policy, path, options))));
 }
 
 /** @param {Api.QuotaPolicy} policy */
@@ -92,7 +92,7 @@ function removeButton(policy, path, options) {
     : users > 0
     ? `${counted(users, 'account')} ${users === 1 ? 'has' : 'have'} it.`
     : '';
-  const button = rowButton('remove', 'Remove', name, apiLine('DELETE', path), options(pressed => {
+  const button = rowButton('remove', 'Remove', name, apiCommand('DELETE', path), options(pressed => {
     if (!why) act('remove', policy, pressed);
   }));
   if (!why) return button;
@@ -124,7 +124,7 @@ async function remove({ name }, button) {
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
   if (!await ask({ title: `Remove the quota ${name}?`,
     paragraphs: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'],
-    action: `Remove ${name}`, line: apiLine('DELETE', path), danger: true })) return;
+    action: `Remove ${name}`, cmd: apiCommand('DELETE', path), danger: true })) return;
   doing.add(name);
   const isDone = await perform(button, { what: `${name} was not removed.`, done: `${name}: Removed` },
     () => call('DELETE', path));

@@ -3,8 +3,8 @@ import { call } from '../frame/api.js';
 import { announce } from '../frame/notices.js';
 import { startAdmin } from './page.js';
 import { code, command, element, find, icon, panel, replace, setAttribute } from '../frame/dom.js';
-import { setLine } from '../frame/line.js';
-import { apiLine, json } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { apiCommand, json } from './commands.js';
 import { setError, plainInput } from '../parts/form.js';
 import { pagesOf } from '../parts/lists.js';
 import { showRows } from '../parts/rows.js';
@@ -24,8 +24,8 @@ const draft = { added: [], removed: new Set() }; // not in force: names that go,
 
 /** @type {(entry: Api.Registry) => string} */
 const keyOf = ({ host, path_prefix: prefix }) => [host, prefix.replace(/^\/+|\/+$/g, '')].filter(Boolean).join('/');
-const addLine = entry => ['admin registry add', keyOf(entry), entry.insecure && '--insecure'];
-const removeLine = name => ['admin registry remove', name];
+const addCommand = entry => ['admin registry add', keyOf(entry), entry.insecure && '--insecure'];
+const removeCommand = name => ['admin registry remove', name];
 
 async function read({ background }) {
   const { items } = await call('GET', '/api/images/allowlist', { background });
@@ -83,14 +83,14 @@ function showList() {
   find('[data-none]').hidden = rows.length > 0;
   find('[data-count]').textContent = counted(known.entries.length, 'entry', 'entries');
   showHow();
-  setLine(changes() ? setLineOf() : ['image allowlist']);
+  setCommand(changes() ? wholeCommand() : ['image allowlist']);
 }
 
 // The whole list in one command; of several changes, the one that makes them together.
-function setLineOf() {
-  const lines = commands();
-  return lines.length === 1
-    ? lines[0]
+function wholeCommand() {
+  const list = commands();
+  return list.length === 1
+    ? list[0]
     : `${commandText([ADMIN_REGISTRIES, '-'])} <<< ${quoted(json({ registries: requested().map(shortOf) }))}`;
 }
 
@@ -98,7 +98,7 @@ function setLineOf() {
 const shortOf = ({ host, path_prefix: prefix, insecure }) => ({ host, ...(prefix && { path_prefix: prefix }),
   ...(insecure && { insecure }) });
 
-const commands = () => [...draft.added.map(addLine), ...[...draft.removed].map(removeLine)];
+const commands = () => [...draft.added.map(addCommand), ...[...draft.removed].map(removeCommand)];
 
 function rowOf({ entry, goes, comes, becomes }) {
   const name = keyOf(entry), { insecure } = becomes ?? entry;
@@ -111,7 +111,7 @@ function rowOf({ entry, goes, comes, becomes }) {
     : null;
   const isChange = goes || comes || becomes;
   const button = element('button.btn.sm.quiet', { 'aria-label': `${isChange ? 'Undo' : 'Remove'} ${name}`,
-    cmd: isChange ? ['image allowlist'] : removeLine(name), key: 'turn', click: () => turn(entry, isChange) },
+    cmd: isChange ? ['image allowlist'] : removeCommand(name), key: 'turn', click: () => turn(entry, isChange) },
     isChange ? 'Undo' : 'Remove');
   return element('tr', { tabindex: '-1' },
     cell(null, '', element('div.row', element('span.name.ref', entry.host), tag)),
@@ -131,22 +131,22 @@ function turn(entry, isChange) {
 }
 
 function showHow() {
-  const lines = commands();
-  find('[data-how-h]').textContent = lines.length ? `${counted(lines.length, 'change')}, not in force` : 'To change it';
+  const list = commands();
+  find('[data-how-h]').textContent = list.length ? `${counted(list.length, 'change')}, not in force` : 'To change it';
   const place = find('[data-how]');
   const why = element('p.soft.small',
     "The list is a file of root's: what users pull runs on the host, and a stolen session of an administrator "
       + 'must not add a place to pull from. ',
-    lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
-  if (lines.length === 0) {
+    list.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
+  if (list.length === 0) {
     replace(place, why, element('p.muted.small', "Logins of the host are root's too, and not shown here:"),
       command(['admin registry list']));
     return;
   }
   const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]),
     ...[...draft.removed].map(name => ['danger', '−', name])];
-  const whole = lines.length > 1
-    && [element('p.soft.small', 'Or the whole list in one:'), command(setLineOf())];
+  const whole = list.length > 1
+    && [element('p.soft.small', 'Or the whole list in one:'), command(wholeCommand())];
   const warning = requested().length === 0
     ? element('p.small.is-warn', 'Nothing would be allowed then: nobody could pull or build.')
     : requested().length > MOST
@@ -155,11 +155,11 @@ function showHow() {
   replace(place,
     ...marks.map(([kind, mark, text]) =>
       element('div.row.small.nowrap', element('span', { class: `tag ${kind}` }, mark), element('span.mono.ref', text))
-    ), ...[warning].filter(Boolean), why, ...lines.map(command), ...(whole || []),
+    ), ...[warning].filter(Boolean), why, ...list.map(command), ...(whole || []),
     element('p.muted.small',
       "Images that users have stay, and so do workspaces made from them. The host's login of a registry goes "
         + 'with its last entry.'),
-    element('p.muted.small', 'Whether it is in force: ', code(apiLine('GET', '/api/images/allowlist')),
+    element('p.muted.small', 'Whether it is in force: ', code(apiCommand('GET', '/api/images/allowlist')),
       '. This page sees it by itself.'));
 }
 
@@ -182,12 +182,12 @@ function addForm() {
   };
   const follow = () => {
     const entry = entryOf();
-    const line = HOST.test(entry.host) && PATH.test(entry.path_prefix)
-      ? addLine(entry)
+    const cmd = HOST.test(entry.host) && PATH.test(entry.path_prefix)
+      ? addCommand(entry)
       : ['admin registry add', 'HOST'];
     setError(where);
-    setAttribute(button, 'data-cmd', line);
-    if (where.value.trim()) setLine(line);
+    setAttribute(button, 'data-cmd', cmd);
+    if (where.value.trim()) setCommand(cmd);
   };
   const submit = event => {
     event.preventDefault();

@@ -5,8 +5,8 @@ import { ask } from '../frame/asking.js';
 import { hostDialog } from '../parts/dialogs.js';
 import { formDialog } from '../parts/form_dialog.js';
 import { field, setError, plainInput } from '../parts/form.js';
-import { adminLine, apiLine, isName, withQuery } from './lines.js';
-import { askToStop, stopLine } from './stopping.js';
+import { adminCommand, apiCommand, isName, withQuery } from './commands.js';
+import { askToStop, stopCommand } from './stopping.js';
 import { bytesOf } from './quota_format.js';
 import { commandText } from '../frame/commands.js';
 import {
@@ -47,8 +47,8 @@ export function editUser(account, policies) {
     fields: [field('display_name', 'Full name', person), ofQuota,
       element('p.help', account.superuser ? 'An administrator. ' : 'An ordinary user. ',
         'The role is changed on the host: ',
-        code(adminLine(ADMIN_EDIT_USER, name, account.superuser ? '--no-superuser' : '--superuser')))],
-    lineOf: () => apiLine('PATCH', `/api/users/${name}`, changes()),
+        code(adminCommand(ADMIN_EDIT_USER, name, account.superuser ? '--no-superuser' : '--superuser')))],
+    commandOf: () => apiCommand('PATCH', `/api/users/${name}`, changes()),
     send: () => call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: changes() }),
   });
 }
@@ -67,7 +67,7 @@ function limitsOf(policy) {
   return text.length ? `At most ${text.join(', ')}. From the next start on.` : 'No limits.';
 }
 
-// A new account: made on the host, so that this form makes the line.
+// A new account: made on the host, so that this form makes the command.
 export function newUser() {
   const name = plainInput('mono', { placeholder: 'ada', maxlength: '256' });
   const person = element('input.input', { autocomplete: 'off', placeholder: 'Ada Lovelace', maxlength: '128' });
@@ -89,7 +89,7 @@ export function newUser() {
   follow();
   hostDialog({
     title: 'New account',
-    lines: [],
+    commands: [],
     extra: [fields, element('div.cmd', line)],
     paragraphs: [
       'Accounts are made on the host, by root: a service account stands on a Linux account, with subordinate '
@@ -103,7 +103,7 @@ export function newUser() {
 const ON_THE_HOST = {
   password: ({ name }) => ({
     title: `Set a password for ${name}`,
-    lines: [adminLine(ADMIN_SET_PASSWORD, name)],
+    commands: [adminCommand(ADMIN_SET_PASSWORD, name)],
     paragraphs: [
       'The service password, not the Linux one. The command asks for it, or reads it from standard input; all '
       + 'sessions and tokens of the account end. A person changes the own one here, in Settings.',
@@ -112,7 +112,7 @@ const ON_THE_HOST = {
   }),
   role: ({ name, superuser }) => ({
     title: superuser ? `Make ${name} an ordinary user` : `Make ${name} an administrator`,
-    lines: [adminLine(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser')],
+    commands: [adminCommand(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser')],
     paragraphs: [ROLE, superuser
       ? 'Sessions end.'
       : 'Sessions end. A password that is too short for an administrator is closed until another one is set, '
@@ -120,7 +120,7 @@ const ON_THE_HOST = {
   }),
   tokens: ({ name, tokens }) => ({
     title: `Revoke all tokens of ${name}`,
-    lines: [adminLine(ADMIN_REVOKE_TOKENS, name)],
+    commands: [adminCommand(ADMIN_REVOKE_TOKENS, name)],
     paragraphs: [
       `${
         tokens === 1 ? 'One token is' : `${tokens} tokens are`
@@ -129,7 +129,7 @@ const ON_THE_HOST = {
   }),
   delete: ({ name }) => ({
     title: `Delete the account ${name}`,
-    lines: [adminLine(ADMIN_DELETE_USER, name)],
+    commands: [adminCommand(ADMIN_DELETE_USER, name)],
     paragraphs: ['Done on the host, by root. The command says first what goes and what stays, and asks.',
       'What goes: its workspaces, images, private templates, tokens and sessions. What stays: the Linux '
       + 'account with its home and the files of the workspaces, and the rows of the audit.'],
@@ -152,21 +152,22 @@ export function askToDisable({ name, running }) {
     `Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and `
     + `workspaces stay.`,
     ...runs,
-  ], action: `Disable ${name}`, line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
+  ], action: `Disable ${name}`, cmd: apiCommand('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
 }
 
 // ---- workspaces of an account: that they are there, and an end to them; what is inside is the owner's alone ----
 
 export async function showWorkspaces({ name }) {
   const list = element('div.stack-2', { 'aria-busy': true });
-  hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], lines: [['ws list', '--owner', name]], extra: [list] });
+  hostDialog({ title: `Workspaces of ${name}`, paragraphs: [], commands: [['ws list', '--owner', name]],
+    extra: [list] });
   const read = async () => {
     const items = await all(withQuery('/api/workspaces', { owner: name, sort: 'name' }));
     setAttribute(list, 'aria-busy', null);
     list.replaceChildren(...(items.length ? items.map(row) : [element('p.muted', 'None.')]));
   };
   const row = workspace => {
-    const cmd = stopLine({ id: workspace.id, owner: name });
+    const cmd = stopCommand({ id: workspace.id, owner: name });
     const stop = element('button.btn.sm.push', { 'aria-label': `Stop ${workspace.name}`, cmd, title: commandText(cmd),
       click: () => press(stop, workspace) }, 'Stop');
     return element('div.row', element('span.name.ref', workspace.name),

@@ -1,7 +1,7 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
 /** @import { MenuItem } from '../parts/menu.js' */
 import { command, element, notice, stateMark } from '../frame/dom.js';
-import { adminLine, apiLine, withQuery } from './lines.js';
+import { adminCommand, apiCommand, withQuery } from './commands.js';
 import { menuOf } from '../parts/menu.js';
 import { rowButton } from '../parts/row_buttons.js';
 import { cell } from '../parts/tables.js';
@@ -21,24 +21,24 @@ const STATES = {
   PROVISIONING_CLEANUP_REQUIRED: ['warn', 'Cleanup required'],
 };
 
-// What is to be done about an account: {what, line, code}; null where nothing is.
+// What is to be done about an account: {what, cmd, code}; null where nothing is.
 /** @param {Api.AccountUsage} account */
 export function remedyOf(account) {
   const { name, retired, status, note, password_closed: isClosed } = account;
   const code = status;
   if (retired)
-    return { what: note || 'Its Linux account is gone; its records are kept.', line: adminLine(ADMIN_DELETE_USER, name),
-      code };
+    return { what: note || 'Its Linux account is gone; its records are kept.',
+      cmd: adminCommand(ADMIN_DELETE_USER, name), code };
   if (status === 'PROVISIONING_CLEANUP_REQUIRED')
-    return { what: note || 'Its setup failed.', line: adminLine(ADMIN_CREATE_USER, name), code };
+    return { what: note || 'Its setup failed.', cmd: adminCommand(ADMIN_CREATE_USER, name), code };
   if (status === 'PROVISIONING_INCOMPLETE')
     return { what: note || 'Its setup is not complete; the same command takes the missing steps.',
-      line: adminLine(ADMIN_CREATE_USER, name), code };
+      cmd: adminCommand(ADMIN_CREATE_USER, name), code };
   if (isClosed)
     return {
       what: 'Its password is too short for an administrator: nobody can sign in with it until another one is set, '
         + "or the account is an ordinary user's again.",
-      line: adminLine(ADMIN_SET_PASSWORD, name),
+      cmd: adminCommand(ADMIN_SET_PASSWORD, name),
       code: 'PASSWORD_CLOSED',
     };
   return null;
@@ -58,14 +58,14 @@ export function rowsOfUser(account, context) {
 function userRow(account, remedy, context) {
   const { name, display_name: person, superuser, retired, status, quota } = account;
   const [kind, text] = retired ? ['stopped', 'Retired'] : STATES[status] ?? ['warn', status];
-  const line = apiLine('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
+  const cmd = apiCommand('GET', withQuery('/api/admin/quotas', { q: quota ?? 'default' }));
   return element('tr', { tabindex: '-1', class: remedy ? 'has-sub' : null },
     cell(null, '',
       element('div.stack',
         element('span.row', element('span.name.ref', name), superuser && element('span.tag.line-tag', 'administrator')),
         person && element('span.muted.small.ref', person))), cell('State', '', stateMark(kind, text)),
     cell('Quota', '',
-      element('a.ref', { href: withQuery('/admin/quotas', { q: quota ?? 'default' }), cmd: line, key: 'quota' },
+      element('a.ref', { href: withQuery('/admin/quotas', { q: quota ?? 'default' }), cmd, key: 'quota' },
         quota ?? 'default')), cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
     cell('Images', 'r', account.image_bytes ? formatSize(account.image_bytes) : ''),
@@ -112,47 +112,47 @@ function buttonsOf(account, { isOffline, doing, act }) {
   const { name, retired, status, disabled } = account;
   if (retired) return [];
   const enable = disabled && status === 'DISABLED'
-    && rowButton('enable', 'Enable', name, apiLine('PATCH', `/api/users/${name}`, { disabled: false }), {
+    && rowButton('enable', 'Enable', name, apiCommand('PATCH', `/api/users/${name}`, { disabled: false }), {
       isOffline: isOffline || doing,
       press: button => act('enable', account, button),
       kind: '',
     });
   return [enable,
-    rowButton('edit', 'Edit', name, apiLine('PATCH', `/api/users/${name}`, {}), { isOffline: isOffline || doing,
+    rowButton('edit', 'Edit', name, apiCommand('PATCH', `/api/users/${name}`, {}), { isOffline: isOffline || doing,
       press: () => act('edit', account) })];
 }
 
 /** @param {Api.AccountUsage} account */
 function menuOfUser(account, { isOffline, doing, me, act }) {
   const { name, uid, superuser, retired, disabled } = account;
-  const host = (label, kind, line, danger = false) => ({ label, cmd: line, class: danger ? 'danger' : null,
+  const host = (label, kind, cmd, danger = false) => ({ label, cmd, class: danger ? 'danger' : null,
     press: () => act(kind, account) });
   /** @type {MenuItem[]} */
-  const items = [{ label: `Audit of ${name}`, cmd: apiLine('GET', withQuery('/api/admin/audit', { user: name })),
+  const items = [{ label: `Audit of ${name}`, cmd: apiCommand('GET', withQuery('/api/admin/audit', { user: name })),
     href: withQuery('/admin/audit', { user: name }) }];
   if (!retired) {
     if (account.workspaces) items.push(host(`Workspaces of ${name}`, 'workspaces', ['ws list', '--owner', name]));
-    items.push(null, host('Set a password', 'password', adminLine(ADMIN_SET_PASSWORD, name)));
+    items.push(null, host('Set a password', 'password', adminCommand(ADMIN_SET_PASSWORD, name)));
     items.push(
       host(superuser ? 'Make an ordinary user' : 'Make an administrator', 'role',
-        adminLine(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser'))
+        adminCommand(ADMIN_EDIT_USER, name, superuser ? '--no-superuser' : '--superuser'))
     );
-    if (account.tokens) items.push(host('Revoke all tokens', 'tokens', adminLine(ADMIN_REVOKE_TOKENS, name), true));
+    if (account.tokens) items.push(host('Revoke all tokens', 'tokens', adminCommand(ADMIN_REVOKE_TOKENS, name), true));
   }
   items.push(null);
   const why = name === me ? 'your own account' : uid === 0 ? 'never root' : null, id = why ? `why-${name}` : null;
   if (!disabled)
     items.push({ label: ['Disable', why && element('span.muted.tiny.push', { id }, why)], class: 'danger',
-      cmd: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), isClosed: why !== null, 'aria-describedby': id,
-      press: () => act('disable', account) });
-  if (uid !== 0) items.push(host('Delete the account', 'delete', adminLine(ADMIN_DELETE_USER, name), true));
+      cmd: apiCommand('PATCH', `/api/users/${name}`, { disabled: true }), isClosed: why !== null,
+      'aria-describedby': id, press: () => act('disable', account) });
+  if (uid !== 0) items.push(host('Delete the account', 'delete', adminCommand(ADMIN_DELETE_USER, name), true));
   return menuOf(name, items, { isOff: isOffline || doing });
 }
 
-function remedyRow({ name }, { what, line, code }) {
+function remedyRow({ name }, { what, cmd, code }) {
   return element('tr.sub.plain',
     element('td', { colspan: '9' },
       notice('warn.inset', 'warning',
         element('p.small.ref', element('span.vh', `${name}: `), what.charAt(0).toUpperCase() + what.slice(1)),
-        command(line), element('span.code', code))));
+        command(cmd), element('span.code', code))));
 }

@@ -6,8 +6,8 @@ import { refreshSoon, perform } from '../screen/page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
-import { apiLine, withQuery } from './lines.js';
+import { setCommand } from '../frame/foot.js';
+import { apiCommand, withQuery } from './commands.js';
 import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
 import { showRows } from '../parts/rows.js';
 import { skeletonOf, tableOf } from '../parts/tables.js';
@@ -82,7 +82,7 @@ function showList() {
   showFilters(view, name => accounts.filter(TESTS[name]).length);
   const administrators = accounts.filter(account => account.superuser && !account.disabled).length;
   find('.lede').textContent = `${counted(accounts.length, 'account')}, ${counted(administrators, 'administrator')}`;
-  setLine(apiLine('GET', withQuery('/api/admin/users', { q: view.text.trim() })));
+  setCommand(apiCommand('GET', withQuery('/api/admin/users', { q: view.text.trim() })));
 }
 
 /** @param {Api.AccountUsage} account */

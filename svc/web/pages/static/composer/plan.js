@@ -8,7 +8,7 @@ import { counted, gibibytes, formatSize } from '../frame/format.js';
 export const templatePicks = picksOf; // loaded with this file, which comes beside what is read
 
 // The panel and its bar of buttons: {plan, bar}.
-// `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
+// `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the commands, what is busy.
 export function planOf(facts, on) {
   const { known, template, free, busy, problem, requested } = facts, { check } = known,
     loads = known.loads.get(template.id);
@@ -63,20 +63,21 @@ function ready(state) {
 
 // The bar of buttons; it sticks above the command line.
 function barOf(state, on) {
-  const { name, gpus, lines, verb } = state;
+  const { name, gpus, commands, verb } = state;
   const first = needsImage(state) ? `${verb === 'build' ? 'Builds' : 'Pulls'} the image, creates` : 'Creates';
   const label = needsImage(state) ? `${verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
   return [
     element('span.words.muted.small', `${first} `, element('span.name', name),
       gpus ? ` and starts it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : ' and starts it'),
-    button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state),
-    button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
+    button('Create only', { key: 'only', cmd: commands.create, click: on.createOnly }, state),
+    button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: commands.both }, state),
   ];
 }
 
 const blockedBar = ({ text, isCreatable }, state, on) =>
   [element('span.words.state.warn.small', text),
-    isCreatable && button('Create only', { key: 'only', cmd: state.lines.create, click: on.createOnly }, state)].filter(
+    isCreatable && button('Create only', { key: 'only', cmd: state.commands.create, click: on.createOnly }, state)]
+    .filter(
       Boolean
     );
 

@@ -16,7 +16,7 @@ import {
 } from './form.js';
 import { isOffline } from '../frame/frame.js';
 import { delayed } from '../frame/turns.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { likelyGpus, roomOf } from './room.js';
@@ -187,7 +187,7 @@ function showForm() {
   if (!form || setup) return;
   const { texts, body, wrong } = now();
   const { template } = chosen, ours = recommended();
-  setLine(setupCommand(texts, body, text(template)));
+  setCommand(setupCommand(texts, body, text(template)));
   const requested = requestedOf(body.resources ?? {}, template);
   room.show(requested, gpusFor(requested, modeOf(body)));
   showLevels(form, chosen.level, known.levels);
@@ -219,10 +219,11 @@ function showRoom() {
 function showPlan(visible) {
   if (!form || setup) return;
   const { texts, body } = visible ?? now(), { template } = chosen;
-  const line = start => setupCommand(texts, body, text(template), { start });
+  const commandFor = start => setupCommand(texts, body, text(template), { start });
   const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
   const { plan: steps, bar } = plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME',
-    requested: requestedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } }, {
+    requested: requestedOf(body.resources ?? {}, template),
+    commands: { both: commandFor(true), create: commandFor(false) } }, {
     createOnly: () => send('only'),
     mend,
     act,
@@ -332,7 +333,7 @@ async function follow(operation, { wantsStart, again }) {
   history.replaceState(null, '', address);
   setup = setupOf(operation, { wantsStart,
     on: { arrived, back: form ? backToForm : () => location.assign('/new'), again, announce } });
-  setLine(
+  setCommand(
     [['operation watch', operation.id], wantsStart && [WORKSPACE_START, operation.subject.name]]
   );
   if (form) {

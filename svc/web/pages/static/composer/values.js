@@ -2,7 +2,7 @@
 import { amount } from '../frame/format.js';
 import { WORKSPACE_EDIT, WORKSPACE_SETUP, WORKSPACE_START } from '../generated/actions.js';
 import { WRONG_COMMAND, argumentsOf } from '../parts/own_command.js';
-import { lineForSh } from '../parts/shell_line.js';
+import { shText } from '../parts/shell_text.js';
 import { bytesOf, decimalOf, wholeOf } from '../parts/amounts.js';
 
 const MIB = 2 ** 20, GIGA = 2 ** 30;
@@ -109,7 +109,7 @@ export function setupCommand(form, body, templateArgument, { start = true } = {}
     if (value === UNLIMITED) unlimited[key] = UNLIMITED;
     return [option, value === undefined ? form[key] : value !== UNLIMITED && argument(value)];
   });
-  const command = body.command ? lineForSh(body.command) : form.command.trim() && form.command;
+  const command = body.command ? shText(body.command) : form.command.trim() && form.command;
   if (command === null) later.command = body.command;
   if (Object.keys(unlimited).length) later.resources = unlimited;
   return [

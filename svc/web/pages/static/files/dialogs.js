@@ -1,4 +1,4 @@
-// The dialogs of the files screen: a name for a folder, a new name, another folder. The line follows what is typed.
+// The dialogs of the files screen: a name for a folder, a new name, another folder. The command follows what is typed.
 import { call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
@@ -13,7 +13,7 @@ import { spelledOut } from '../parts/unseen.js';
 // One field and one action; `act(text, forced)` does it. A file whose name is taken can be replaced where there is a
 // `target(text)`, which gives its {root, path}: `forced()` is true for the one request that "Replace it" was pressed
 // for. Resolves to whether it is done.
-async function askFor({ title, label, value, help, action, line, act, suggest = null, target = null }) {
+async function askFor({ title, label, value, help, action, commandOf, act, suggest = null, target = null }) {
   const input = plainInput('mono', { value, list: suggest ? 'folders' : null });
   let force = false;
   const list = element('datalist', { id: 'folders' });
@@ -45,7 +45,7 @@ async function askFor({ title, label, value, help, action, line, act, suggest = 
     }
   };
   return await formDialog({ title, fields: [field('name', label, input, { help }), ...(suggest ? [list] : [])], action,
-    lineOf: () => line(input.value.trim()), send }) !== null;
+    commandOf: () => commandOf(input.value.trim()), send }) !== null;
 }
 
 const plainly = ({ code, message, request_id: id }) => ({ code, message, request_id: id, hint: '', action: null });
@@ -63,7 +63,7 @@ export function askForFolder(root, folder) {
     value: '',
     help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`,
     action: 'Make the folder',
-    line: name => makeCommand(root, folder, name),
+    commandOf: name => makeCommand(root, folder, name),
     act: name =>
       call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
   });
@@ -81,7 +81,7 @@ export function askForName(root, entry) {
     help: 'Programs that have it open go on with it.',
     action: 'Rename it',
     target: name => ({ root, path: to(name) }),
-    line: name => moveCommand(root, entry, argument(root, name ? to(name) : joined(above, 'NAME'))),
+    commandOf: name => moveCommand(root, entry, argument(root, name ? to(name) : joined(above, 'NAME'))),
     act: (name, forced) => move(root, entry.path, to(name), forced()),
   });
 }
@@ -98,7 +98,7 @@ export function askForPlace(root, folder, entries) {
     action: 'Move',
     target: place => ({ root, path: to(place, left[0]) }),
     suggest: (text, list) => suggestFolders(root, text, list),
-    line: place =>
+    commandOf: place =>
       commandsFor(entries, entry =>
         moveCommand(root, entry, argument(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/'))),
     act: async (place, forced) => {
@@ -161,5 +161,5 @@ export async function askToRemove(root, entries) {
     text.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
   text.push('This cannot be undone.');
   return ask({ title: `Remove ${name}?`, paragraphs: text, action: one ? `Remove ${name}` : 'Remove them',
-    line: commandsFor(entries, entry => removeCommand(root, entry)), danger: true });
+    cmd: commandsFor(entries, entry => removeCommand(root, entry)), danger: true });
 }

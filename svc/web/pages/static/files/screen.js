@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { closestTo, code, element, find, findAll, icon, replace, setAttribute, empty } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { folderSkeleton, showFolder, unchoose } from './folder.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import {
   commandsFor,
   loadCommand,
@@ -154,7 +154,7 @@ function unready() {
   showPlace();
 }
 
-// Roots, breadcrumbs, what the head's buttons do, and the line.
+// Roots, breadcrumbs, what the head's buttons do, and the command.
 function showPlace() {
   const root = rootNow(), folder = folderHere();
   find('.lede').textContent = typeof root?.free_bytes === 'number' ? `${byteSize(root.free_bytes)} free` : '';
@@ -176,7 +176,7 @@ function showPlace() {
   replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
   showButtons(folder);
   const isFile = known.found && known.found.entry.type !== 'directory';
-  setLine(!at.root ? [FS_ROOTS] : openCommand(at.root, { path: at.path, type: isFile ? 'file' : 'directory' }));
+  setCommand(!at.root ? [FS_ROOTS] : openCommand(at.root, { path: at.path, type: isFile ? 'file' : 'directory' }));
 }
 
 // What is asked for in a place is done there, wherever the person has walked to meanwhile.

@@ -3,7 +3,7 @@ import { call, onSignedOut, onUnreachable, session } from './api.js';
 import { closestTo, element, find, findAll, rowsIn, setAttribute, stateMark } from './dom.js';
 import { again, beginAfter, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
-import { startLine } from './line.js';
+import { startFoot } from './foot.js';
 import { askByPart, refused } from './notices.js';
 import { refreshTimes, time } from './format.js';
 
@@ -32,7 +32,7 @@ export function isRead() {
 export async function startFrame({ refresh, later }) {
   for (const node of findAll('[data-host]')) node.textContent = shortName();
   document.title = `${document.title} · ${shortName()}`;
-  startLine();
+  startFoot();
   startMenus();
   startKeys(later.palette);
   askByPart(later.meant);

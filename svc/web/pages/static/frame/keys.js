@@ -2,7 +2,7 @@
 // What keeps all keys for itself, such as a terminal, is marked with data-own-keys.
 import { hasSingleKeys } from './choices.js';
 import { closestTo, find, findAll } from './dom.js';
-import { copyLine, toast } from './line.js';
+import { copyCommand, toast } from './foot.js';
 
 export const PLACES = { w: '/workspaces', t: '/templates', i: '/images', f: '/files', a: '/activity', s: '/settings' };
 const SEQUENCE_MS = 1500; // from g to its letter
@@ -36,7 +36,7 @@ function press(event) {
   if (hasGone) { if (PLACES[key]) location.assign(PLACES[key]); }
   else if (key === '/') search(event);
   else if (key === 'c' && !event.repeat) location.assign('/new');
-  else if (key === 'y') copyLine();
+  else if (key === 'y') copyCommand();
   else if (key === '?') find('dialog#keys')?.showModal();
   else if (/^[1-9]$/.test(key)) find(`.tabs [data-tab="${key}"]`)?.click();
   else if (key === 'j' || key === 'k') stepRow(key === 'j' ? 1 : -1);

@@ -18,10 +18,9 @@ export const actionFor = ref => isBuilt(ref) ? IMAGE_BUILD : IMAGE_PULL;
 // The command that removes it: a template's by its template, any other by its name.
 export const removalOf = ({ stored, templateNames }) =>
   stored.templates.length
-    ? { line: [IMAGE_DELETE, templateNames[0], '--yes'],
+    ? { cmd: [IMAGE_DELETE, templateNames[0], '--yes'],
       path: `/api/templates/${encodeURIComponent(stored.templates[0].id)}/image` }
-    : { line: [IMAGE_REMOVE, nameOfImage(stored), '--yes'],
-      path: `/api/images/${encodeURIComponent(stored.image_id)}` };
+    : { cmd: [IMAGE_REMOVE, nameOfImage(stored), '--yes'], path: `/api/images/${encodeURIComponent(stored.image_id)}` };
 
 // `entry`: {id, words: what its templates are called, ref, stored or null, image or null}.
 export function imageRow(entry, context) {
@@ -65,7 +64,7 @@ function actions(entry, { isOffline, busy, press }) {
   }
   if (stored.used_by.length || stored.containers) return [];
   return [
-    rowButton('remove', IMAGE_REMOVE.label, name, removalOf(entry).line, { isOffline: isOff,
+    rowButton('remove', IMAGE_REMOVE.label, name, removalOf(entry).cmd, { isOffline: isOff,
       press: () => press('remove', entry) }),
   ];
 }

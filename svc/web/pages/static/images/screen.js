@@ -4,7 +4,7 @@ import { command, drawn, element, find, panel, replace, empty } from '../frame/d
 import { ask } from '../frame/asking.js';
 import { askToCancel, sendCancel } from '../parts/cancelling.js';
 import { isOffline } from '../frame/frame.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { announce } from '../frame/notices.js';
 import { byName, counted, formatSizeOf } from '../frame/format.js';
 import { IMAGE_PRUNE } from '../generated/actions.js';
@@ -205,14 +205,14 @@ async function press(kind, entry) {
 }
 
 async function remove(entry) {
-  const { line, path } = removalOf(entry), { stored } = entry, name = entry.templateNames[0] ?? entry.ref;
+  const { cmd, path } = removalOf(entry), { stored } = entry, name = entry.templateNames[0] ?? entry.ref;
   const text = [
     `${entry.ref}: it frees at least ${gib(stored.unique_bytes)}${
       stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''
     }.`,
     'No workspace needs it; a later use pulls or builds it again.',
   ];
-  if (!await ask({ title: `Remove the image of ${name}?`, paragraphs: text, action: 'Remove the image', line,
+  if (!await ask({ title: `Remove the image of ${name}?`, paragraphs: text, action: 'Remove the image', cmd,
     danger: true }))
     return;
   await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
@@ -239,7 +239,7 @@ async function prune(spare) {
     volumes && 'An anonymous volume has the data of a container that is gone, from a VOLUME of its image.',
   ].filter(Boolean);
   const sure = ask({ title: `Remove ${amount(spare.length, volumes, 'unused image')}?`, paragraphs: text,
-    action: `Remove ${amount(spare.length, volumes)}`, line: [IMAGE_PRUNE, '--yes'], danger: true });
+    action: `Remove ${amount(spare.length, volumes)}`, cmd: [IMAGE_PRUNE, '--yes'], danger: true });
   find('dialog[open] .cmd').before(table);
   if (!await sure) return;
   await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'),
@@ -261,6 +261,6 @@ function wants({ type, subject, data }) {
   return false;
 }
 
-setLine(['image overview']);
+setCommand(['image overview']);
 await startPage({ read, show, loading, wants,
   failed: error => error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.' });

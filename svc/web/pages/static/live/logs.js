@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { answer, refused } from '../frame/notices.js';
 import { commandText, quoted } from '../frame/commands.js';
 import { counted } from '../frame/format.js';
@@ -48,7 +48,7 @@ function commandFor(launcher, { follows, tail = true }) {
   ], follows && '--follow'];
 }
 
-const lineOfLog = () => commandFor(log.launcher, { follows: !['paused', 'ended'].includes(stream.status.name) });
+const logCommand = () => commandFor(log.launcher, { follows: !['paused', 'ended'].includes(stream.status.name) });
 
 function beginAnew() {
   lines.clear();
@@ -143,7 +143,7 @@ function showStream() {
       ? []
       : [refused(status.error, { what: 'The log could not be read.', retry: () => stream.start(), answers: false })]
   );
-  setLine(lineOfLog());
+  setCommand(logCommand());
   showFound();
 }
 
@@ -193,7 +193,7 @@ function startLogButtons() {
     log.hasTimes = times.checked;
     find('[data-out]').toggleAttribute('data-times', log.hasTimes);
     showSources();
-    setLine(lineOfLog());
+    setCommand(logCommand());
   });
   const tails = find('select[data-tail]');
   tails.append(
@@ -224,4 +224,4 @@ onEvent(({ type, subject }) => {
 });
 
 startLogButtons();
-await startWorkspace({ tab: 'logs', show: showLog, line: lineOfLog });
+await startWorkspace({ tab: 'logs', show: showLog, command: logCommand });

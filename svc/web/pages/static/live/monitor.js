@@ -1,7 +1,7 @@
 // What a workspace uses, every two seconds: charts, and its busiest processes.
 import { call } from '../frame/api.js';
 import { element, find, findAll, setAttribute } from '../frame/dom.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { refused } from '../frame/notices.js';
 import { commandText } from '../frame/commands.js';
 import { amount, formatSize, time } from '../frame/format.js';
@@ -31,7 +31,7 @@ const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/m
   if (name === 'sample') takeSample(data);
 }, changed: showState });
 
-const monitorLine = () => ['ws monitor', seen.record?.name ?? workspaceName];
+const monitorCommand = () => ['ws monitor', seen.record?.name ?? workspaceName];
 const numberOf = uuid => seen.numbers.get(uuid) ?? uuid.slice(4, 8);
 
 // ---- samples ----
@@ -145,7 +145,7 @@ function showMonitor(record) {
   find('[data-not-running]').hidden = runs || seen.sample !== null;
   find('[data-not-running] code').textContent = commandText(commandOf('start', record.name));
   find('[data-monitor]').hidden = !runs && seen.sample === null;
-  setLine(monitorLine());
+  setCommand(monitorCommand());
   if (runs) build();
   if (runs
     && (isFirst || ['ended', 'waiting', 'signed-out'].includes(samples.status.name)
@@ -188,4 +188,4 @@ function startMonitorButtons() {
 }
 
 startMonitorButtons();
-await startWorkspace({ tab: 'monitor', show: showMonitor, line: monitorLine });
+await startWorkspace({ tab: 'monitor', show: showMonitor, command: monitorCommand });

@@ -4,7 +4,7 @@ import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { onState } from '../frame/events.js';
 import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { commandText } from '../frame/commands.js';
 import { TERMINAL_OPEN } from '../generated/actions.js';
@@ -28,7 +28,7 @@ const shellCommand = (...options) => [TERMINAL_OPEN, nameNow(), ...options];
 const requested = () => new URLSearchParams(location.search).get('shell');
 const runs = () => terminal.record.status === 'running';
 
-const lineNow = () => terminal.chosen ? shellCommand('--attach', terminal.chosen.id) : shellCommand();
+const shellNow = () => terminal.chosen ? shellCommand('--attach', terminal.chosen.id) : shellCommand();
 
 // ---- the list ----
 
@@ -81,7 +81,7 @@ function choose(shell, { focus = false } = {}) {
   if (!shell.view) attachTo(shell);
   else shell.link.fit(shell.view.room());
   history.replaceState(history.state, '', `${location.pathname}?shell=${encodeURIComponent(shell.id)}`);
-  setLine(lineNow());
+  setCommand(shellNow());
   showStatus();
   shell.tab.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   if (focus) shell.view.focus();
@@ -152,7 +152,7 @@ async function closeShell(shell) {
   if (!isEnded) {
     const text = ['What runs in it ends; what it has left running on purpose goes on until the workspace stops.'];
     if (!await ask({ title: `Close ${shell.number} ${labelOf(shell)}?`, paragraphs: text, action: 'Close it',
-      keep: 'Let it run', line: shellCommand('--close', shell.id) })) return;
+      keep: 'Let it run', cmd: shellCommand('--close', shell.id) })) return;
     try {
       await call('DELETE', `${pathNow()}/terminals/${encodeURIComponent(shell.id)}`);
     } catch (error) {
@@ -180,7 +180,7 @@ function forget(shell) {
   }
   terminal.chosen = null;
   history.replaceState(history.state, '', location.pathname);
-  setLine(lineNow());
+  setCommand(shellNow());
   showStatus();
   find('[data-another]').focus();
 }
@@ -260,7 +260,7 @@ async function begin() {
 function show(record) {
   terminal.record = record;
   if (!find('[data-terminal]')) {
-    find('[data-own-line]').textContent = commandText(lineNow());
+    find('[data-own-command]').textContent = commandText(shellNow());
     return;
   } // the page says why
   find('[data-terminal]').hidden = !runs() && shells.length === 0;
@@ -330,4 +330,4 @@ if (find('[data-terminal]')) {
   startButtons();
   watchSurroundings();
 }
-await startWorkspace({ tab: 'terminal', show, line: lineNow });
+await startWorkspace({ tab: 'terminal', show, command: shellNow });

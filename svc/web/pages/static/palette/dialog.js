@@ -6,7 +6,7 @@ import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, stateOfStream } from '../frame/events.js';
 import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
-import { toast } from '../frame/line.js';
+import { toast } from '../frame/foot.js';
 import { refused } from '../frame/notices.js';
 import { ACTIONS, QUESTIONS } from '../parts/workspace_actions.js';
 import { entriesOf, matching } from './entries.js';

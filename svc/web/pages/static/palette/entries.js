@@ -2,7 +2,7 @@
 import { chooseTheme, theme } from '../frame/choices.js';
 import { find, findAll } from '../frame/dom.js';
 import { PLACES } from '../frame/keys.js';
-import { copyLine } from '../frame/line.js';
+import { copyCommand } from '../frame/foot.js';
 import { duration } from '../frame/format.js';
 import { TERMINAL_OPEN, WORKSPACE_SETUP } from '../generated/actions.js';
 import { reason } from '../parts/reasons.js';
@@ -147,7 +147,7 @@ function ofThisBrowser() {
     { key: 'keys', group: 'Actions', title: 'Keys', sub: 'shortcuts, help', isLater: true, keys: '?',
       run: () => find('dialog#keys').showModal() },
     { key: 'copy', group: 'Actions', title: "Copy this screen's command", isLater: true, keys: 'y',
-      cmd: find('[data-line]').textContent, run: copyLine },
+      cmd: find('[data-command]').textContent, run: copyCommand },
     { key: 'sign-out', group: 'Actions', title: 'Sign out', isLater: true, run: () => find('[data-sign-out]').click() },
   ];
 }

@@ -17,5 +17,5 @@ export function askToCancel({ id, kind, subject, template }) {
   const what = { build: 'build', pull: 'pull', setup: 'set-up' }[kind] ?? 'operation',
     name = kind === 'setup' ? subject.name : template?.name ?? subject.name;
   return ask({ title: `Cancel the ${what} of ${name}?`, paragraphs: [ENDS[kind] ?? 'It ends where it is.'],
-    action: `Cancel the ${what}`, keep: 'Let it run', line: cancelCommand(id) });
+    action: `Cancel the ${what}`, keep: 'Let it run', cmd: cancelCommand(id) });
 }

@@ -28,8 +28,8 @@ export function openDialog(title, ...content) {
 export const closeButton = () => element('button.btn', { type: 'submit', autofocus: true }, 'Close');
 
 // What is done on the host: the commands, and why not here.
-export function hostDialog({ title, paragraphs, lines, extra = [] }) {
+export function hostDialog({ title, paragraphs, commands, extra = [] }) {
   openDialog(title,
     element('form', { method: 'dialog' }, ...paragraphs.map(text => element('p', text)), ...extra,
-      ...lines.map(command), element('div.ends', closeButton())));
+      ...commands.map(command), element('div.ends', closeButton())));
 }

@@ -16,5 +16,5 @@ const OF_ACTIONS = {
 export async function isMeant({ label, path }) {
   const [, noun, ref, verb] = /^\/api\/(workspaces|templates)\/([^/]+)\/([a-z]+)$/.exec(path) ?? [];
   const [row, text, keep] = OF_ACTIONS[`${noun} ${verb}`] ?? [];
-  return !row || ask({ action: label, paragraphs: [text], keep, line: [row, decodeURIComponent(ref)] });
+  return !row || ask({ action: label, paragraphs: [text], keep, cmd: [row, decodeURIComponent(ref)] });
 }

@@ -37,12 +37,12 @@ export const QUESTIONS = {
     `Its programs end${
       gpus.length ? `, and its ${gpus.length === 1 ? 'GPU becomes' : 'GPUs become'} free` : ''
     }. Files stay, and so does what was installed in it.`,
-  ], keep: 'Let it run', line: commandOf('stop', name) }),
+  ], keep: 'Let it run', cmd: commandOf('stop', name) }),
   restart: ({ name, gpus }) => ({ action: `Restart ${name}`,
     paragraphs: [`Its programs end${gpus.length ? '; it keeps its GPUs' : ''}.`], keep: 'Let it run',
-    line: commandOf('restart', name) }),
+    cmd: commandOf('restart', name) }),
   delete: ({ name, status }) => ({ action: `Delete ${name}`,
     paragraphs: [...(status === 'running' ? ['It runs: its programs are ended first.'] : []),
-      'Its container goes, with what was installed in it. Files in /work stay.'], line: commandOf('delete', name),
+      'Its container goes, with what was installed in it. Files in /work stay.'], cmd: commandOf('delete', name),
     danger: true }),
 };

@@ -96,7 +96,7 @@ async function end(session, label, button) {
   if (!await ask({ title: `End ${label}?`, paragraphs: [
     `The browser at ${session.address} must sign in again. What is typed there stays; workspaces and `
     + `terminals run on.`,
-  ], action: 'End the session', line: endCommand(session), danger: true })) return;
+  ], action: 'End the session', cmd: endCommand(session), danger: true })) return;
   const at = others().findIndex(other => other.id === session.id);
   const isDone = await perform(button, { what: `${label} was not ended.`, refuse: isGone },
     () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
@@ -112,7 +112,7 @@ async function endAll(button) {
   const number = others().length;
   const question = { title: 'End all other sessions?', paragraphs: [
     `${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`,
-  ], action: 'End all others', line: button.dataset.cmd, danger: true };
+  ], action: 'End all others', cmd: button.dataset.cmd, danger: true };
   if (!await ask(question)) return;
   let ended = 0;
   const isDone = await perform(button, { what: 'They were not ended.' }, async () => {

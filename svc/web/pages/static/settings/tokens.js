@@ -3,7 +3,7 @@
 import { all, call } from '../frame/api.js';
 import { command, element, find, findAll, icon, panel } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { commandText } from '../frame/commands.js';
 import { time } from '../frame/format.js';
 import { TOKEN_CREATE, TOKEN_REVOKE } from '../generated/actions.js';
@@ -105,7 +105,7 @@ async function revoke(token, button) {
   const text = status === 'expired'
     ? 'It has expired, and is of no use to anybody. This clears it from the list.'
     : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
-  if (!await ask({ title: `Revoke ${name}?`, paragraphs: [text], action: `Revoke ${name}`, line: revokeCommand(token),
+  if (!await ask({ title: `Revoke ${name}?`, paragraphs: [text], action: `Revoke ${name}`, cmd: revokeCommand(token),
     danger: true })) return;
   const at = known.tokens.findIndex(other => other.id === id);
   if (!await perform(button, { what: `${name} was not revoked.`, refuse: isGone },
@@ -159,9 +159,9 @@ function check() {
     ? `has at most ${NAME_MAX} characters`
     : '');
   setError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
-  const line = createCommand(text, days.value, isFiles);
-  find('[data-create] code').textContent = `(umask 077; ${commandText(line)} >svc-token)`;
-  setLine(text === '' && days.value === String(DAYS) && !isFiles ? ['token list'] : line);
+  const cmd = createCommand(text, days.value, isFiles);
+  find('[data-create] code').textContent = `(umask 077; ${commandText(cmd)} >svc-token)`;
+  setCommand(text === '' && days.value === String(DAYS) && !isFiles ? ['token list'] : cmd);
 }
 
 function mayPanel() {

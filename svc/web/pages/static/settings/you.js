@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { chooseSingleKeys, chooseTheme, hasSingleKeys, onChoice, theme } from '../frame/choices.js';
 import { element, find, findAll, panel, setAttribute } from '../frame/dom.js';
 import { showPerson } from '../frame/frame.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { amount, counted, gibibytes, time } from '../frame/format.js';
 import { gauge } from '../parts/headroom.js';
 import { announce } from '../frame/notices.js';
@@ -67,7 +67,7 @@ function youPanel() {
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';
     setAttribute(save, 'data-cmd', nameCommand(name.value));
-    setLine(name.value === known.me.display_name ? ['whoami'] : nameCommand(name.value));
+    setCommand(name.value === known.me.display_name ? ['whoami'] : nameCommand(name.value));
   });
   const form = element('form.stack-4', { on: { submit: event => {
     event.preventDefault();
@@ -89,7 +89,7 @@ async function saveName(form, name, save) {
   delete name.dataset.typed;
   name.value = known.me.display_name;
   showPerson(known.me.display_name);
-  setLine(['whoami']);
+  setCommand(['whoami']);
   toast('Saved');
   refreshSoon();
 }

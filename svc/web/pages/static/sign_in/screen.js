@@ -2,7 +2,7 @@
 import { call, session } from '../frame/api.js';
 import { element, find, notice } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
-import { startLine } from '../frame/line.js';
+import { startFoot } from '../frame/foot.js';
 import { destinationOf } from './destination.js';
 import { signInForm, signInHelp } from './form.js';
 import { commaList } from '../frame/format.js';
@@ -42,7 +42,7 @@ async function showVersion() {
 
 for (const node of document.querySelectorAll('[data-host]')) node.textContent = hostName();
 document.title = `Sign in · ${hostName()}`;
-startLine();
+startFoot();
 if (await isSignedIn()) {
   arrive();
 } else {

@@ -24,7 +24,7 @@ export async function disable(button, template, reference) {
       + 'and so does its image.',
     ],
     action: `Disable ${template.name}`,
-    line: commandsOf(reference).disable,
+    cmd: commandsOf(reference).disable,
   });
   return is
     ? perform(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled` },
@@ -60,7 +60,7 @@ export async function deleteTemplate(button, template, reference, using) {
       : 'No workspace was made from it. Images stay in the stores that have them.',
   ];
   const is = await ask({ title: `Delete ${template.name}?`, paragraphs: text, action: `Delete ${template.name}`,
-    line: commandsOf(reference).delete, danger: true });
+    cmd: commandsOf(reference).delete, danger: true });
   return is
     ? perform(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted` },
       () => call('DELETE', pathOf(template)))

@@ -45,7 +45,7 @@ export function createFiles(place, { action, pressable, put }) {
   async function remove(button, name) {
     const is = await ask({ title: `Remove ${name}?`,
       paragraphs: [`The next build has it no more. Revision ${state.template.revision} keeps it.`], action: 'Remove it',
-      line: commandFor('--remove', name), danger: true });
+      cmd: commandFor('--remove', name), danger: true });
     if (is)
       await action(button, { what: `${name} was not removed.`, done: `${name}: removed` },
         () => call('DELETE', pathOf(name)));

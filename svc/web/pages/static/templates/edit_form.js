@@ -1,7 +1,7 @@
 // The fields of a template that its Dockerfile has not: changed as one edit, over the version that was read.
 import { call } from '../frame/api.js';
 import { element, find, findAll, icon, notice, setAttribute } from '../frame/dom.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { commandsOf, apiPathOf } from './about.js';
 import { field, pointAtErrors, plainInput } from '../parts/form.js';
 import { noticePlace, sendForm } from '../parts/send_form.js';
@@ -34,14 +34,14 @@ export function editForm({ template, tag, reference }, { done, closed, read }) {
   }
 
   function follow() {
-    let line = /** @type {any} */ (commands.get);
+    let cmd = /** @type {any} */ (commands.get);
     try {
       const patch = patchOf();
-      if (Object.keys(patch).length) line = commands.edit(patch, template.revision);
+      if (Object.keys(patch).length) cmd = commands.edit(patch, template.revision);
       parts.rest.control.removeAttribute('aria-invalid');
     } catch { /* the JSON is not complete yet */ }
-    setLine(line);
-    setAttribute(go, 'data-cmd', line);
+    setCommand(cmd);
+    setAttribute(go, 'data-cmd', cmd);
   }
 
   async function send() {

@@ -3,7 +3,7 @@ import { all } from '../frame/api.js';
 import { command, element, find, icon, empty } from '../frame/dom.js';
 import { skeleton } from '../frame/frame.js';
 import { TEMPLATE_CREATE, TEMPLATE_IMPORT } from '../generated/actions.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './actions.js';
@@ -98,7 +98,7 @@ function card(template) {
 function showCounts() {
   const found = known.templates.filter(matches);
   showFilters(view, name => found.filter(({ scope }) => name === 'all' || scope === name).length);
-  setLine(['template list']);
+  setCommand(['template list']);
 }
 
 function loading() {

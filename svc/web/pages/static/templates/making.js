@@ -14,13 +14,13 @@ const TAR = 'application/x-tar';
 
 // Choose a bundle and import it, for oneself or (`isGlobal`) for everybody; `done(template)` follows.
 export function askForBundle({ isGlobal = false, done }) {
-  const line = name =>
+  const commandFor = name =>
     isGlobal
       ? [ADMIN_TEMPLATE_IMPORT, name, '--global']
       : [TEMPLATE_IMPORT, name, '--build-later'];
   const input = element('input.vh', { type: 'file', accept: '.tar', 'aria-label': 'Bundle', 'data-field': 'bundle' });
-  const visible = command(line('')), name = element('span');
-  const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': true, cmd: line('') }, 'Import');
+  const visible = command(commandFor('')), name = element('span');
+  const go = element('button.btn.primary', { type: 'submit', 'aria-disabled': true, cmd: commandFor('') }, 'Import');
   let file = null;
   const choose = chosen => {
     file = chosen ?? file;
@@ -28,8 +28,8 @@ export function askForBundle({ isGlobal = false, done }) {
     const isLarge = file.size > BUNDLE_MAX;
     name.replaceChildren(element('b.mono.ref', file.name), isLarge ? ' is over 64 MiB: no bundle is.' : '');
     setAttribute(go, 'aria-disabled', isLarge);
-    setAttribute(go, 'data-cmd', line(file.name));
-    find('code', visible).textContent = commandText(line(file.name));
+    setAttribute(go, 'data-cmd', commandFor(file.name));
+    find('code', visible).textContent = commandText(commandFor(file.name));
   };
   name.append(element('b', 'Choose a bundle'), ' or drop it here');
   const drop = element('label.drop', { on: {
@@ -91,16 +91,16 @@ export function askForTemplate() {
       ? { type: 'dockerfile', dockerfile: text.value }
       : { type: 'registry', image_ref: image.value.trim() } });
   const json = value => `echo ${quoted(JSON.stringify(value))} |`;
-  const lineOf = () => {
+  const commandOf = () => {
     const { source, ...rest } = body();
     if (!isText())
       return `${
         json({ ...rest, name: rest.name || 'NAME', source: { ...source, image_ref: source.image_ref || 'IMAGE' } })
       } ${commandText([TEMPLATE_CREATE, '-'])}`;
-    const line = ['template create', '--dockerfile', 'Dockerfile', '--name', rest.name || 'NAME'];
+    const list = ['template create', '--dockerfile', 'Dockerfile', '--name', rest.name || 'NAME'];
     return rest.description
-      ? `${json({ description: rest.description })} ${commandText([...line, '--file', '-'])}`
-      : line;
+      ? `${json({ description: rest.description })} ${commandText([...list, '--file', '-'])}`
+      : list;
   };
   const follow = () => {
     imageField.hidden = isText();
@@ -113,7 +113,7 @@ export function askForTemplate() {
     title: 'New template',
     fields: [field('name', 'Name', name, { help: 'Lower-case letters, digits and -.' }),
       field('description', 'What it is for', texts, { optional: true }), kinds, imageField, textField],
-    lineOf,
+    commandOf,
     action: 'Create',
     checks: true,
     failed: () => `${name.value} was not created.`,
@@ -136,7 +136,7 @@ export function askForClone(template, reference) {
   return formDialog({
     title: `Clone ${template.name}`,
     fields: [element('p.soft', text), field('name', 'Name', name)],
-    lineOf: () => commandsOf(reference).clone(name.value),
+    commandOf: () => commandsOf(reference).clone(name.value),
     action: 'Clone',
     checks: true,
     failed: `${template.name} was not cloned.`,

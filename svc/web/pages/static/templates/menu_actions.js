@@ -21,7 +21,7 @@ export async function removeImage(send, button, template, reference, users) {
         : 'No workspace of yours needs it.',
     ],
     action: 'Remove the image',
-    line: commandsOf(reference).removeImage,
+    cmd: commandsOf(reference).removeImage,
     danger: true,
   });
   return is

@@ -1,7 +1,7 @@
 // What a template is: all of its fields in words, and who uses it.
 import { element, panel } from '../frame/dom.js';
 import { amount, counted, gibibytes, formatSize, time, commaList } from '../frame/format.js';
-import { lineOfCommand } from '../parts/shell_line.js';
+import { shellText } from '../parts/shell_text.js';
 import { addressOf, bytes, commandsOf, imageState, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
@@ -70,7 +70,7 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
     [mono(one.name),
       one.secret ? one.is_set ? ' secret, set' : ' secret, without a value' : [' ', mono(one.value ?? '')]].flat();
   const launcher = one =>
-    [one.title || one.name, ' ', mono(lineOfCommand(one.command)), one.port ? ` on port ${one.port}` : '',
+    [one.title || one.name, ' ', mono(shellText(one.command)), one.port ? ` on port ${one.port}` : '',
       one.autostart ? ', starts by itself at every start' : '',
       one.env?.length ? [', with ', mono(one.env.map(({ name, value }) => `${name}=${value}`).join(' '))] : '',
       ...tokenText(one.token)].flat();
@@ -80,7 +80,7 @@ function insideRows({ command, run_as: user, env, defaults, launchers, ports, mo
       (one.kind ?? 'http') === 'http' ? '' : ` ${one.kind}${one.user ? ` as ${one.user}` : ''}`,
       one.access === 'host' ? ', open to every user of the host' : ''];
   const mount = one => [mono(one.path), ' is ', mono(one.root), one.read_only ? ', read-only' : ''];
-  return [command && row('Command', mono(lineOfCommand(command))),
+  return [command && row('Command', mono(shellText(command))),
     user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
     env.length > 0 && row('Variables', listed(env, variable)),
     values.length > 0 && row('Variables, changeable', listed(values, variable)),

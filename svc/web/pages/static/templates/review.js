@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { command, element, find, icon, panel, empty } from '../frame/dom.js';
 import { panelSkeleton } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { time } from '../frame/format.js';
 import { ADMIN_EDIT_USER, ADMIN_TEMPLATE_IMPORT } from '../generated/actions.js';
 import { addressOf, commandsOf, imageState, tagOf } from './about.js';
@@ -87,7 +87,7 @@ function show() {
   else putIn(find('[data-review]'), emptyReview());
   putIn(find('[data-global]'), globalTable());
   const { chosen } = known;
-  setLine(
+  setCommand(
     chosen
       ? [commandsOf(chosen.reference).get, ...restOf(chosen)]
       : ['template list', '--review']

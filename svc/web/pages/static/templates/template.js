@@ -2,7 +2,7 @@
 import { all, call, send } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, setAttribute, empty } from '../frame/dom.js';
 import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf, apiPathOf } from './about.js';
 import { createLog } from './build.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
@@ -159,7 +159,7 @@ function showSteps() {
       : null;
   putIn(find('[data-steps]'), stepsPanel(known, act, { isPlain: Boolean(view.editor?.isDirty() || view.form) }));
   putIn(find('[data-findings]'), findingsPanel(known.template, { lineOf: marked, more: moreOf }));
-  showLine();
+  showCommand();
 }
 
 function moreOf({ code }) {
@@ -176,8 +176,8 @@ function moreOf({ code }) {
   return null;
 }
 
-function showLine() {
-  if (view.form) return; // it has the line
+function showCommand() {
+  if (view.form) return; // it has the command
   const commands = commandsOf(known.reference), { template } = known;
   const rest = restOf(known),
     own = { '': commands.get, dockerfile: template.source.has_dockerfile
@@ -186,12 +186,12 @@ function showLine() {
         ? commands.diff(known.difference.before, known.difference.after)
         : commands.revisions }[view.tab];
   if (view.tab !== 'dockerfile' || !mayChange(template, known.session)) {
-    setLine(own);
+    setCommand(own);
     return;
   }
   if (view.editor?.isDirty())
-    setLine([commands.save(template.revision), commands.build, !template.source.local_only && commands.enable()]);
-  else setLine(rest.length > 0 ? rest : own);
+    setCommand([commands.save(template.revision), commands.build, !template.source.local_only && commands.enable()]);
+  else setCommand(rest.length > 0 ? rest : own);
 }
 
 function showHead() {

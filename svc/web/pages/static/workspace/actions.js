@@ -2,10 +2,10 @@
 import { element, icon } from '../frame/dom.js';
 import { ask } from '../frame/asking.js';
 import { isOffline } from '../frame/frame.js';
-import { toast } from '../frame/line.js';
+import { toast } from '../frame/foot.js';
 import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { WORKSPACE_RENAME, WORKSPACE_SETUP, WORKSPACE_UPGRADE } from '../generated/actions.js';
-import { lineForSh, lineOfCommand } from '../parts/shell_line.js';
+import { shText, shellText } from '../parts/shell_text.js';
 import { menuOf } from '../parts/menu.js';
 import { ACTIONS, KEEP_HOURS, QUESTIONS, commandOf } from '../parts/workspace_actions.js';
 import { perform } from '../screen/page.js';
@@ -102,7 +102,7 @@ export function anotherCommand({ name, template, resources, env, network, comman
   return [WORKSPACE_SETUP, template.name, `${name}-2`, ['--cpus', cpus], ['--memory', memory && bytesArgument(memory)],
     ['--gpu-count', gpus || null], ['--gpu-mode', gpus && mode],
     ...env.map(variable => ['--env', `${variable.name}=${variable.value}`]), ['--network', network], ['--command',
-    command && (lineForSh(command) ?? `exec ${lineOfCommand(command)}`)], onBoot && '--restart-on-boot'];
+    command && (shText(command) ?? `exec ${shellText(command)}`)], onBoot && '--restart-on-boot'];
 }
 
 // ---- doing ----

@@ -4,7 +4,7 @@ import { command, element, find, icon, panel, rowsIn, setAttribute, stateMark } 
 import { announce } from '../frame/notices.js';
 import { ask } from '../frame/asking.js';
 import { hostName, isOffline, skeleton } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
+import { setCommand } from '../frame/foot.js';
 import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { time, commaList } from '../frame/format.js';
 import {
@@ -16,7 +16,7 @@ import {
 import { change } from './actions.js';
 import { pointAtErrors, showErrors } from '../parts/form.js';
 import { startWorkspace, workspacePath } from './head.js';
-import { connectOf, launcherState, logButton, openButton, plainLines, sshLine, tokenOf } from './launchers.js';
+import { connectOf, launcherState, logButton, openButton, plainLines, sshCommand, tokenOf } from './launchers.js';
 import { arrange } from '../parts/rows.js';
 import { portFields, portRequest, portTexts } from '../parts/port_rows.js';
 import { cell, tableOf } from '../parts/tables.js';
@@ -171,7 +171,7 @@ function portCells(port) {
         counts && element('span.muted.small.num', counts))
       : element('span.muted', '…')),
     cell('Who', 'small', access === 'host' ? element('span.is-warn', 'everybody on the host') : 'you'),
-    cell(null, '', command(sshLine(port))),
+    cell(null, '', command(sshCommand(port))),
     cell(null, 'c-act',
       element('div.row',
         element('button.btn.sm.quiet', { 'aria-label': `Remove the port ${name}`, key: `remove-${name}`,
@@ -222,7 +222,7 @@ async function launch(kind, { name, title }) {
   if (kind === 'stop'
     && !await ask({ title: `Stop ${title || name}?`,
       paragraphs: ['It ends, and what it has in memory is lost. Its output and files stay.'],
-      action: `Stop ${title || name}`, keep: 'Let it run', line: launcherCommand(kind, name) })) return;
+      action: `Stop ${title || name}`, keep: 'Let it run', cmd: launcherCommand(kind, name) })) return;
   known.busy.set(name, kind);
   showAll();
   await change(async path => {
@@ -242,7 +242,7 @@ async function removePort({ name, connections }) {
     : [];
   if (!await ask({ title: `Remove the port ${name}?`, paragraphs: [
     [...ends, 'Nobody reaches the program behind it by this port any more; the program runs on.'].join(' '),
-  ], action: `Remove ${name}`, line: removeCommand(name) })) return;
+  ], action: `Remove ${name}`, cmd: removeCommand(name) })) return;
   const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), {
     failed: `The port ${name} was not removed.`,
     done: `The port ${name}: Removed`,
@@ -261,7 +261,7 @@ function addCommand({ name, container_port: inside, access, kind, user }) {
 }
 
 /** @param {Api.Workspace} record */
-function line(record) {
+function footCommand(record) {
   const port = find('[data-port]') ? typed() : null;
   if (port?.name || port?.container_port) return addCommand(port);
   return [['ws launchers', record.name], ['ws ports', record.name]];
@@ -276,7 +276,7 @@ function portForm() {
     control.id = `port-${control.dataset.part}`;
   }
   const update = () => {
-    setLine(line(known.record));
+    setCommand(footCommand(known.record));
     setAttribute(button, 'data-cmd', addCommand(typed()));
   };
   const follow = () => {
@@ -307,4 +307,4 @@ async function addPort(form, button) {
   }, { failed, button, refuse: error => pointAtErrors(form, error.fields) });
 }
 
-await startWorkspace({ tab: 'apps', show, line });
+await startWorkspace({ tab: 'apps', show, command: footCommand });

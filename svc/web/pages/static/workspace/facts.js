@@ -1,6 +1,6 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
-import { lineOfCommand } from '../parts/shell_line.js';
+import { shellText } from '../parts/shell_text.js';
 import { amount, duration, formatSize, time } from '../frame/format.js';
 import { FS_LIST } from '../generated/actions.js';
 
@@ -39,7 +39,7 @@ export function factsOf(record, { gpuNumber, upgrade }) {
         element('div.mono', `${port.name} ${port.container_port}${port.kind === 'http' ? '' : ` ${port.kind}`}`)
       )],
     command
-    && ['Command', element('div.mono.clip', { title: lineOfCommand(command) }, lineOfCommand(command))],
+    && ['Command', element('div.mono.clip', { title: shellText(command) }, shellText(command))],
     network && ['Network', element('span.mono', network)],
     ['When idle', idleFact(idle)],
     ['Reboot', record.restart_on_boot ? 'started again' : 'stays stopped'],

@@ -2,7 +2,7 @@
 import { Unreachable, send } from '../frame/api.js';
 import { element, find, findAll, replace, setAttribute, stateMark } from '../frame/dom.js';
 import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { announce } from '../frame/notices.js';
 import { refresh, showNow, showRead, startPage } from '../screen/page.js';
 import { put } from '../parts/still.js';
@@ -31,7 +31,7 @@ export const tabPath = tab =>
 export const versionOf = record => versions.get(record) ?? null;
 
 const versions = new WeakMap();
-const opened = { record: /** @type {Api.Workspace} */ (null), visible: null, tab: '', show: null, line: null,
+const opened = { record: /** @type {Api.Workspace} */ (null), visible: null, tab: '', show: null, command: null,
   resolve: null };
 
 function nameInAddress() {
@@ -44,9 +44,9 @@ function nameInAddress() {
 }
 
 // Start the frame, read the workspace, fill head and tabs; call `show(record)` at first and whenever it has changed,
-// and set the line by `line(record)`. Resolves to the first record, when the page is live.
-export async function startWorkspace({ tab, show, line }) {
-  Object.assign(opened, { tab, show, line });
+// and set the command at the foot by `command(record)`. Resolves to the first record, when the page is live.
+export async function startWorkspace({ tab, show, command }) {
+  Object.assign(opened, { tab, show, command });
   const first = new Promise(resolve => {
     opened.resolve = resolve;
   });
@@ -94,7 +94,7 @@ function showRecord() {
   showHead();
   if (record === opened.visible) return;
   opened.visible = record;
-  setLine(opened.line(record));
+  setCommand(opened.command(record));
   opened.show(record);
   opened.resolve(record);
 }
@@ -178,7 +178,7 @@ function showInstead(...content) {
 }
 
 function unreadyHead() {
-  setLine(['ws list']);
+  setCommand(['ws list']);
   for (const part of ['state', 'actions']) put(find(`[data-${part}]`), null, () => []);
 }
 

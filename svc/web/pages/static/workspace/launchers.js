@@ -1,7 +1,7 @@
 // The launchers of a workspace: their states, how a person elsewhere comes to one, and their output.
 import { command, element, icon, setAttribute, stateMark } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
-import { copyText } from '../frame/line.js';
+import { copyText } from '../frame/foot.js';
 
 export function launcherState({ state, exit_code: code }) {
   if (state === 'started') return stateMark('running', 'Started');
@@ -20,7 +20,7 @@ export function logButton(record, { name, title, state }) {
 }
 
 // The command that forwards a port, to this host as the address bar names it: but for a forwarded page.
-export function sshLine({ ssh }) {
+export function sshCommand({ ssh }) {
   const isForwarded = /^(localhost$|127\.|::1$)/.test(hostName());
   return isForwarded ? ssh : ssh.replace(/@[^@\s]+$/, `@${hostName()}`);
 }
@@ -30,9 +30,9 @@ export function sshLine({ ssh }) {
 export function openButton(record, item) {
   const { name, title, kind } = item, isPage = /^https?$/.test(kind), label = isPage ? 'Open' : 'Connect';
   return element('button.btn.sm', { 'aria-label': `${isPage ? 'Open' : 'Connect to'} ${title || name}`,
-    key: `open-${name}`, cmd: sshLine(item), on: {
+    key: `open-${name}`, cmd: sshCommand(item), on: {
       click: async () =>
-        (await import('./open_app.js')).openApp(item, { isPage, ssh: sshLine(item), token: tokenOf(record, item) }),
+        (await import('./open_app.js')).openApp(item, { isPage, ssh: sshCommand(item), token: tokenOf(record, item) }),
     } }, isPage && icon('open'), label);
 }
 

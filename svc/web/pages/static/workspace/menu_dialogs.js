@@ -14,7 +14,7 @@ export function renameDialog(record, { version, path }) {
   return formDialog({
     title: `Rename ${record.name}`,
     fields: [field('name', 'New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
-    lineOf: () => [WORKSPACE_RENAME, record.name, input.value],
+    commandOf: () => [WORKSPACE_RENAME, record.name, input.value],
     action: WORKSPACE_RENAME.label,
     failed: 'It was not renamed.',
     send: () => call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }),
@@ -39,7 +39,7 @@ export async function upgradeDialog(record, { version, path, refuse }) {
     action: `Upgrade to ${nextOf(plan)}`,
     keep: plan.before === plan.after ? 'Keep the present image' : `Stay at revision ${plan.before}`,
     danger: isReplaced,
-    lineOf: () => [WORKSPACE_UPGRADE, record.name, isReplaced && '--yes'],
+    commandOf: () => [WORKSPACE_UPGRADE, record.name, isReplaced && '--yes'],
     failed: 'It was not upgraded.',
     send: () =>
       call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced },

@@ -3,7 +3,7 @@ import { command, element, icon } from '../frame/dom.js';
 import { closeButton, openDialog } from '../parts/dialogs.js';
 
 // The way to a launcher's port from this computer: its 127.0.0.1 is the host's. `isPage` says whether a browser opens
-// it, `ssh` is the line that forwards it, `token` what copies and shows its token, or null.
+// it, `ssh` is the command that forwards it, `token` what copies and shows its token, or null.
 export function openApp({ name, title, host_port: port, url, link, connect }, { isPage, ssh, token }) {
   const text = title || name;
   openDialog(isPage ? `Open ${text}` : `Connect to ${text}`,

@@ -17,7 +17,7 @@ import {
   logButton,
   openButton,
   plainLines,
-  sshLine,
+  sshCommand,
   tokenOf,
 } from './launchers.js';
 import { reasonsOf } from './reasons.js';
@@ -143,7 +143,7 @@ function wayOf(item, port) {
   return [
     element('div.stack',
       element('span.row', connectOf(port), item.state === 'started' && tokenOf(overview.record, item)),
-      command(sshLine(port))),
+      command(sshCommand(port))),
   ];
 }
 
@@ -269,4 +269,4 @@ onEvent(({ type, subject, data }) => {
   showAll();
 });
 
-await startWorkspace({ tab: 'overview', show, line: record => ['ws get', record.name] });
+await startWorkspace({ tab: 'overview', show, command: record => ['ws get', record.name] });

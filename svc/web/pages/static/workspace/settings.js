@@ -2,7 +2,7 @@
 import { call, session } from '../frame/api.js';
 import { element, find, notice, setAttribute } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration } from '../frame/format.js';
 import { WORKSPACE_RENAME, WORKSPACE_UPGRADE } from '../generated/actions.js';
@@ -194,7 +194,7 @@ function ending({ allowed_actions: allowed, status }) {
       isOff && element('span.muted.small', { id: 'delete-why' }, 'It is on its way: wait for its end.'))];
 }
 
-// ---- the line, as it is typed ----
+// ---- the command, as it is typed ----
 
 // Another command, its first network, or its last one, needs another container: that is said, and ticked, before.
 function newPatch() {
@@ -218,7 +218,7 @@ function follow() {
   setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name);
   setAttribute(find('[data-key=rename]'), 'data-cmd', renameCommand());
   setAttribute(find('[data-key=save]'), 'data-cmd', patchCommand(patch));
-  setLine(line(edited.record));
+  setCommand(footCommand(edited.record));
   document.activeElement?.dispatchEvent(new FocusEvent('focusin', { bubbles: true })); // its command is another one now
 }
 
@@ -227,7 +227,7 @@ const renameCommand = () => [WORKSPACE_RENAME, edited.record.name, nameField().v
 const patchCommand = patch => editCommand(edited.record.name, Object.keys(patch).length > 0 ? patch : null);
 
 /** @param {Api.Workspace} record */
-function line(record) {
+function footCommand(record) {
   if (!edited.base || !editForm()) return editCommand(record.name);
   const { patch } = newPatch();
   const isRenamed = nameField().value !== record.name;
@@ -312,4 +312,4 @@ Promise.race([asked, soon]).then(isWithGpus => {
   host.isWithGpus = isWithGpus;
   if (host.record) show(host.record);
 });
-await startWorkspace({ tab: 'settings', show, line });
+await startWorkspace({ tab: 'settings', show, command: footCommand });

@@ -6,7 +6,7 @@ import { askToCancel, sendCancel } from '../parts/cancelling.js';
 import { isOffline, skeleton } from '../frame/frame.js';
 import { ACTIONS, QUESTIONS } from '../parts/workspace_actions.js';
 import { headroom, headroomSkeleton } from '../parts/headroom.js';
-import { setLine, toast } from '../frame/line.js';
+import { setCommand, toast } from '../frame/foot.js';
 import { byName } from '../frame/format.js';
 import { WORKSPACE_SETUP } from '../generated/actions.js';
 import { filtersOf, hasText, showFilters } from '../parts/lists.js';
@@ -195,13 +195,13 @@ function showCounts() {
     : running === 0
     ? `${items.length}, none of which runs`
     : `${items.length}, of which ${running} ${running === 1 ? 'runs' : 'run'}`;
-  setLine(lineOf());
+  setCommand(listCommand());
 }
 
 // The list as it is chosen; what needs somebody no request asks for.
 const STATUSES = { running: 'running,starting,stopping', stopped: 'stopped,failed,creating' };
 
-function lineOf() {
+function listCommand() {
   const status = STATUSES[view.filter], text = view.text.trim();
   const query = [status && `status=${status}`, text && `q=${encodeURIComponent(text)}`].filter(Boolean).join('&');
   return query ? ['api', 'GET', `/api/workspaces?${query}`] : ['ws list'];

@@ -1,7 +1,7 @@
 // The commands of the administration: the API's by `svc api`, the host's by `sudo svc admin`.
 
 // One request as `svc api` sends it.
-export const apiLine = (method, path, body = null) => ['api', method, path, ['--body', body && json(body)]];
+export const apiCommand = (method, path, body = null) => ['api', method, path, ['--body', body && json(body)]];
 
 // JSON on one line, with room between its parts.
 export function json(value) {
@@ -23,5 +23,5 @@ const NAME = /^(?![0-9]+$)[A-Za-z0-9_][A-Za-z0-9._@-]{0,255}$/, AFTER_RETIRED = 
 export const isName = name => NAME.test(name);
 
 // A row's command for an account, with the options after its name.
-export const adminLine = (row, name, ...options) =>
+export const adminCommand = (row, name, ...options) =>
   isName(name.replace(AFTER_RETIRED, '')) ? [row, name, ...options] : ['admin doctor'];

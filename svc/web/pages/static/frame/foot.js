@@ -2,46 +2,46 @@
 import { commandText } from './commands.js';
 import { closestTo, element, find } from './dom.js';
 
-let line = null, own = '';
+let place = null, own = '';
 
-export function startLine() {
+export function startFoot() {
   document.addEventListener('click', copyOnClick);
-  line = find('[data-line]');
-  if (!line) return;
-  setLine(line.textContent);
+  place = find('[data-command]');
+  if (!place) return;
+  setCommand(place.textContent);
   for (const name of ['mouseover', 'focusin']) document.addEventListener(name, preview);
   document.addEventListener('mouseleave', preview);
   document.addEventListener('focusout', () => {
-    if (line.parentElement.hasAttribute('data-preview')) show('');
+    if (place.parentElement.hasAttribute('data-preview')) show('');
   });
 }
 
 // Set the screen's command; it follows filters and forms.
-export function setLine(command) {
+export function setCommand(command) {
   own = commandText(command);
-  if (line) line.parentElement.dataset.own = own;
-  if (line && !line.parentElement.hasAttribute('data-preview')) line.textContent = own;
+  if (place) place.parentElement.dataset.own = own;
+  if (place && !place.parentElement.hasAttribute('data-preview')) place.textContent = own;
 }
 
-export function copyLine() {
-  if (line) copyText(line.textContent);
+export function copyCommand() {
+  if (place) copyText(place.textContent);
 }
 
-// A preview may make the line grow under the pointer: the line itself changes no preview.
+// A preview may make the foot grow under the pointer: the foot itself changes no preview.
 function preview(event) {
-  if (event.type === 'mouseover' && line.parentElement.contains(event.target)) return;
+  if (event.type === 'mouseover' && place.parentElement.contains(event.target)) return;
   show(closestTo(event, '[data-cmd]')?.dataset.cmd ?? '');
 }
 
 function show(text) {
-  line.parentElement.toggleAttribute('data-preview', text !== '');
-  if (line.textContent !== (text || own)) line.textContent = text || own;
+  place.parentElement.toggleAttribute('data-preview', text !== '');
+  if (place.textContent !== (text || own)) place.textContent = text || own;
 }
 
 function copyOnClick(event) {
-  const button = closestTo(event, '[data-copy], [data-copy-line]');
+  const button = closestTo(event, '[data-copy], [data-copy-command]');
   if (!button) return;
-  copyText(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : line.textContent);
+  copyText(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : place.textContent);
 }
 
 export async function copyText(text) {
