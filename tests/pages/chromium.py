@@ -30,8 +30,9 @@ FLAGS = (
     "--force-prefers-reduced-motion",
 )
 WAIT_S = 30.0
-# Refused requests are what some tests are about; a new tab of its own says the other on a busy machine.
-NO_COMPLAINTS = ("Failed to load resource", "Slow network is detected")
+# Refused requests are what some tests are about; a new tab of its own says the next on a busy machine; the
+# last is said of the page before, which a test leaves with work in it.
+NO_COMPLAINTS = ("Failed to load resource", "Slow network is detected", "'beforeunload' confirmation panel")
 
 Driver = webdriver.Chrome
 

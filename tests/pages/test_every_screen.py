@@ -18,6 +18,7 @@ from pages.canned import Canned
 from pages.chromium import Driver, complaints, find, until
 from pages.looking import ask, prefer, resize
 from pages.states import State, every_state
+from pages.visiting import come
 
 from svc.web.pages.shells import PAGES
 
@@ -57,22 +58,13 @@ def page(browser: Driver, canned: Canned) -> Iterator[Callable[..., Driver]]:
             canned.answers = change(canned.answers)
         resize(browser, width)
         prefer(browser, scheme)
-        browser.get(f"{canned.url}/api/version")
-        browser.execute_script(
-            "localStorage.clear(); sessionStorage.clear();"
-            "if (arguments[0]) localStorage.setItem('svc.session', 'canned')",
-            state.signed_in,
-        )
-        complaints(browser)
-        canned.requests.clear()
-        browser.get(f"{canned.url}{state.path}")
+        come(browser, canned, state.path, signed_in=state.signed_in)
         find(browser, state.shows)
         ask(browser, "unchanging")
         return browser
 
-    yield opened
+    yield opened  # the next visit leaves the page, in the same process of the browser
     looking.restore(browser)
-    browser.get("about:blank")
 
 
 def _open_further(driver: Driver, state: State) -> None:
@@ -120,6 +112,8 @@ def _first_states(of: Callable[[State], bool] = lambda _: True) -> set[str]:
 
 
 FIRST = sorted(_first_states())
+OPENED = _first_states(lambda state: bool(state.script))
+TELLING = {*FIRST, *OPENED}
 
 
 def _each(at_a_change: Iterable[str]) -> list[Any]:
@@ -130,7 +124,7 @@ def _each(at_a_change: Iterable[str]) -> list[Any]:
 
 @pytest.mark.parametrize("name", STATES)
 def test_a_state(page: Callable[..., Driver], name: str) -> None:
-    """One load, wide and light; then dark, every width, and narrow, where what folds is judged as well."""
+    """One load, wide and light; then dark, and every width."""
     state = STATES[name]
     driver = page(state, 1440, "light")
     faults = _moved(driver)
@@ -154,30 +148,35 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
         resize(driver, width, scale=scale)
         wider = ask(driver, "wider")
         faults += [f"wider than {width} px: {wider}"] if wider else []
-    resize(driver, 390)
-    ask(driver, "unchanging")
-    _keep(driver, name, "narrow")
-    resize(driver, 390, height=TALL)
-    faults += [f"narrow: {fault}" for fault in looking.violations(driver)]
-    faults += [f"no name in a narrow window: {node}" for node in ask(driver, "unnamed")]
     if state.path.startswith("/new"):  # its button is at the end of a long form
         resize(driver, 1366, height=650)
         faults += [f"out of sight at 1366x650: {node}" for node in ask(driver, "primaryOutOfSight")]
-    resize(driver, 1440)
-    faults += looking.faults_of_focus(driver)
+        resize(driver, 1440)
     faults += [f"console: {line}" for line in complaints(driver)]
     faults += ask(driver, "unasked")
     _judge(faults)
 
 
-@pytest.mark.parametrize("name", _each(FIRST))
+@pytest.mark.parametrize("name", _each(TELLING))
 def test_loaded_in_a_narrow_window(page: Callable[..., Driver], name: str) -> None:
-    """Nothing moves while it loads, and the console is silent."""
+    """Nothing moves while it loads, the console is silent, and what folds is judged as well."""
     driver = page(STATES[name], 390, "dark")
     faults = _moved(driver)
     _open_further(driver, STATES[name])
+    _keep(driver, name, "narrow")
+    faults += [f"no name: {node}" for node in ask(driver, "unnamed")]
+    resize(driver, 390, height=TALL)
+    faults += looking.violations(driver)
     faults += [f"console: {line}" for line in complaints(driver)]
     _judge(faults)
+
+
+@pytest.mark.parametrize("name", _each(TELLING))
+def test_tab_comes_to_every_control(page: Callable[..., Driver], name: str) -> None:
+    """Once to each, and each is seen to have the focus."""
+    driver = page(STATES[name], 1440, "light")
+    _open_further(driver, STATES[name])
+    _judge(looking.faults_of_focus(driver))
 
 
 def _hostile(answers: Answers) -> Answers:
@@ -204,10 +203,7 @@ def test_what_comes_is_where_its_bones_were(
     _judge(_moved(driver))
 
 
-OPENED = _first_states(lambda state: bool(state.script))
-
-
-@pytest.mark.parametrize("name", _each({*FIRST, *OPENED}))
+@pytest.mark.parametrize("name", _each(TELLING))
 def test_hostile_texts(page: Callable[..., Driver], name: str) -> None:
     """Whatever people write where they may: it stays text, runs nothing, and widens nothing."""
     state = STATES[name]
