@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from unit.admin.killing import STRIDE
 
 from svc.admin.backup import snapshot, snapshots
 from svc.admin.backup.target import opened
@@ -247,7 +248,7 @@ def test_killed_at_every_step(source: snapshot.Source, folder: Path) -> None:
     """What has a snapshot's name is whole, the one before stays until then, the next run cleans up."""
     names = [f"svc-20260101T0000{n // 60:02}.{n:03}Z.db" for n in range(400)]
     assert run_until(0, source, folder, names[0])
-    for step in range(1, 400):
+    for step in range(1, 400, STRIDE):
         ended = run_until(step, source, folder, names[step])
         present = sorted(name for name in os.listdir(folder) if snapshots.NAME.fullmatch(name))
         assert present, f"no snapshot is left after step {step}"

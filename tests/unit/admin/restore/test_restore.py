@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from unit.admin.conftest import Svc
-from unit.admin.killing import run_until
+from unit.admin.killing import STRIDE, run_until
 from unit.admin.rows import ask, change, user, workspace
 
 from svc.__main__ import build_parser
@@ -277,7 +277,7 @@ def test_killed_at_every_step(
     outcomes = set()
     step = 0
     while True:
-        step += 1
+        step += STRIDE
         code = run_until(step, lambda: svc("restore", snapshot, "--yes")[0])
         if code == 0:  # 1: one of its own processes was killed
             outcomes.add("ended")

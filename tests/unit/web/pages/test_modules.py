@@ -118,11 +118,12 @@ def test_every_import_is_of_the_form_that_is_joined_and_names_what_is_exported()
 def test_no_two_parts_of_a_file_declare_one_name() -> None:
     """They share one scope, with what is imported of app.js: the browser would refuse the whole file."""
     sources = assets.sources()
+    joined = modules.join(sources)
     for file, names in modules.parts(sources).items():
         text = "".join(sources[name] for name in names)
         form = r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)"
         declared = re.findall(form, text, re.MULTILINE)
-        imported = set(re.findall(r"^import .*", modules.join(sources)[file], re.MULTILINE))
+        imported = set(re.findall(r"^import .*", joined[file], re.MULTILINE))
         words = declared + [word for line in imported for word in re.findall(r"\w+", line.split("}")[0])[1:]]
         assert sorted(set(words)) == sorted(words), file
 
