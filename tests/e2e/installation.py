@@ -11,6 +11,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -167,7 +168,16 @@ class Service:
         """Does a path answer with success? The health endpoint does when all is well."""
         assert self.supervisor is not None
         assert self.supervisor.poll() is None, f"svc server ended:\n{self.tail()}"
-        return run("root", "api", "GET", path, env=self.env).code == 0
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(self.env["SVC_SOCKET"])
+                client.sendall(
+                    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+                )
+                return client.recv(64).startswith(b"HTTP/1.1 2")
+        except OSError:  # it does not listen yet
+            return False
 
     def tail(self, lines: int = 30) -> str:
         """The end of its log."""
