@@ -24,17 +24,23 @@ remove_dead_folders() { # FOLDER...: this user's, of runs that were killed
 
 in_view() { [ "${SVC_TEST_VIEW:-}" = "$1" ]; } # WHAT: of this host (host), or of a tree of another Debian (tree)?
 
+REAPED=(unshare --pid --fork --kill-child --mount-proc)
+
 in_namespace() { # SUITE: how its processes are started
     local network=() begin=''
     WRAP=()
-    needs_host "$1" || return 0
+    if ! needs_host "$1"; then
+        # What a browser leaves behind is reaped there, and its processor time counted.
+        [ "$1" != pages ] || [ "$EUID" != 0 ] || WRAP=(setpriv --pdeathsig KILL "${REAPED[@]}" /bin/bash -c '"$@"; exit $?' bash)
+        return 0
+    fi
     case $1 in
     machine | stories | applications | release) ;; # they fetch what they need, and the machines have networks of their own
     *) ! in_view host || network=(--net) begin='ip link set lo up; ' ;; # its loopback alone: its ports are its own
     esac
     # What a suite starts and mounts ends with namespaces of its own, whose first process is a shell that
     # reaps; and that ends when the timeout, or this script, is killed.
-    WRAP=(unshare --pid --fork --kill-child --mount-proc "${network[@]}" /bin/bash -c "$begin"'"$@"; exit $?' bash)
+    WRAP=("${REAPED[@]}" "${network[@]}" /bin/bash -c "$begin"'"$@"; exit $?' bash)
     case $1 in
     e2e | stories | hostile | applications | bench) # the mounts that rootless Podman wants on a host without systemd; agent makes its own
         WRAP=("$TREE/packaging/quickstart.d/private-namespace" "${WRAP[@]}")

@@ -22,7 +22,7 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
         pids+=($!)
     done
     # shellcheck disable=SC2086
-    run_lane $1
+    (run_lane $1) # whose processor time is not that of the lanes beside it
     for lane in "${!pids[@]}"; do
         wait "${pids[lane]}" || true # a suite that has left nothing has failed
         cat "${logs[lane]}"
@@ -31,8 +31,8 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
 
 run_all() { # what computes first; then what waits, each lane with users and a server of its own
     local after=()
-    run_lane unit conventions
-    run_lanes e2e hostile "helper agent other"
+    run_lane unit conventions pages
+    run_lanes e2e "hostile stories" "helper agent other"
     for suite in "${WANTED[@]}"; do
         case $suite in machine | applications | release) after+=("$suite") ;; esac
     done
