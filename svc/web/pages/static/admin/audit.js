@@ -30,9 +30,9 @@ const queryOf = () => {
 };
 const pathOf = () => withQuery('/api/admin/audit', queryOf());
 
-async function read({ background }) {
-  const [page, chain, accounts] = await outcomes([call('GET', pathOf(), { background }),
-    call('GET', '/api/admin/audit/chain', { background }), all('/api/admin/users', { background })]);
+async function read(options) {
+  const [page, chain, accounts] = await outcomes([call('GET', pathOf(), options),
+    call('GET', '/api/admin/audit/chain', options), all('/api/admin/users', options)]);
   if (page.error) throw page.error;
   take(page.value);
   known.chain = chain.value ?? known.chain;

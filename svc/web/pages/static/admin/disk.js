@@ -6,9 +6,8 @@ import { command, element, find, replace, setAttribute, empty } from '../frame/d
 import { isOffline } from '../frame/frame.js';
 import { rowsOfDisk, sumsRow } from './disk_row.js';
 import { setCommand } from '../frame/foot.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
-import { showRows } from '../parts/rows.js';
-import { skeletonOf, tableOf } from '../parts/tables.js';
+import { createList } from './lists.js';
+import { skeletonOf } from '../parts/tables.js';
 import { byteSize, counted, time } from '../frame/format.js';
 import { ADMIN_CREATE_USER, DISK_MEASURE } from '../generated/actions.js';
 
@@ -16,27 +15,26 @@ const HEADS = ['User', ['Total', 'r'], ['Images', 'r'], ['Copies', 'r'], ['Cache
   'Volumes',
   'r',
 ], ['Files', 'r'], ['Image quota', 'r'], 'Measured'];
-const FILTERS = { all: 'All', part: 'Incomplete', never: 'Never measured' };
-const TESTS = {
-  all: () => true,
-  part: user => user.error !== null || user.complete === false,
-  never: user => user.measured_at === null,
-};
 const WHAT =
   'Images: layers with a name, shared ones once. Copies: for images that run as another id. Cache: what only '
   + "builds need. Containers: written in workspaces outside /work. Files: the user's own file roots. Each user's "
   + 'own agent measures, two at a time, and could lie: the figures are for planning.';
+const list = createList({ title: 'Disks', heads: HEADS, label: 'Search users', placeholder: 'Name',
+  filters: { all: 'All', part: 'Incomplete', never: 'Never measured' }, tests: {
+    all: () => true,
+    part: user => user.error !== null || user.complete === false,
+    never: user => user.measured_at === null,
+  }, textsOf: user => [user.name], none: 'No user matches.', foot: WHAT });
 const EVERY_MS = 3_000; // while users are measured
 
 const known = { users: [], sums: null, waiting: 0, oldest: null };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 let isAsking = false;
 
-async function read({ background }) {
+async function read(options) {
   const users = [];
   let first = null;
   for (let offset = 0; offset !== null;) {
-    const page = await call('GET', `/api/admin/disk?limit=200&offset=${offset}`, { background });
+    const page = await call('GET', `/api/admin/disk?limit=200&offset=${offset}`, options);
     users.push(...page.items);
     first ??= page;
     offset = page.next_offset ?? null;
@@ -63,36 +61,23 @@ function show() {
     replace(find('#screen'), blank(users.length));
     return;
   }
-  if (!find('#screen table')) find('#screen').replaceChildren(...list());
+  if (!find('#screen table')) find('#screen').replaceChildren(list.filtersNow(showList), list.panelNow());
   showList();
 }
 
-const filters = () =>
-  filtersOf({ label: 'Search users', placeholder: 'Name', filters: FILTERS, view: view, again: showList });
-
 // In the room that they will take.
 function waitingFilters() {
-  const waiting = filters();
+  const waiting = list.filtersNow(showList);
   waiting.inert = true;
   return waiting;
 }
 
-function list() {
-  return [
-    filters(),
-    element('section.panel', { 'aria-label': 'Disks' }, tableOf('Disks', HEADS),
-      element('p.body.muted', { 'data-none': true, hidden: true }, 'No user matches.'),
-      element('footer', { 'data-more': true, hidden: true }), element('footer', element('span.muted.small', WHAT))),
-  ];
-}
-
 function showList() {
-  const found = known.users.filter(user => TESTS[view.filter](user) && hasText(view.text, [user.name]));
-  const listed = pagesOf(found, find('[data-more]'), view, showList);
-  const sums = found.length === known.users.length && found.length > 1 ? [sumsRow(known)] : [];
-  showRows(find('#screen tbody'), [...listed.flatMap(rowsOfDisk), ...sums]);
-  find('[data-none]').hidden = found.length > 0;
-  showFilters(view, name => known.users.filter(TESTS[name]).length);
+  const { users } = known;
+  list.show(users, (visible, found) => {
+    const sums = found.length === users.length && found.length > 1 ? [sumsRow(known)] : [];
+    return [...visible.flatMap(rowsOfDisk), ...sums];
+  }, showList);
 }
 
 function showLede() {

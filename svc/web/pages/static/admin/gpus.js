@@ -20,11 +20,11 @@ const EVERY_MS = 10_000;
 const known = { gpus: [], hardware: null, history: [], total: 0 };
 const stopping = new Set();
 
-async function read({ background }) {
+async function read(options) {
   const [capacity, hardware, history] = await Promise.all([
-    call('GET', '/api/workspaces/capacity', { background }),
-    known.hardware ?? call('GET', '/api/servers/hardware', { background }),
-    call('GET', HISTORY, { background }),
+    call('GET', '/api/workspaces/capacity', options),
+    known.hardware ?? call('GET', '/api/servers/hardware', options),
+    call('GET', HISTORY, options),
   ]);
   Object.assign(known, { gpus: capacity.gpus, hardware, history: history.items, total: history.total });
 }

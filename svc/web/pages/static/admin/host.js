@@ -57,9 +57,9 @@ async function health(how) {
   }
 }
 
-async function read({ background }) {
+async function read(options) {
   const names = Object.keys(PANELS);
-  const parts = await outcomes(names.map(name => PANELS[name].read({ background })));
+  const parts = await outcomes(names.map(name => PANELS[name].read(options)));
   const [first] = parts;
   if (parts.every(part => part.error) || first.error?.status === 401 || first.error?.status === 403) throw first.error;
   names.forEach((name, number) => {

@@ -10,10 +10,9 @@ import { setCommand } from '../frame/foot.js';
 import { apiCommand, withQuery } from './commands.js';
 import { holdersOf, quotaForm } from './quota_form.js';
 import { bytesOf } from './quota_format.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
+import { createList } from './lists.js';
 import { rowButton } from '../parts/row_buttons.js';
-import { showRows } from '../parts/rows.js';
-import { skeletonOf, cell, tableOf } from '../parts/tables.js';
+import { skeletonOf, cell } from '../parts/tables.js';
 import { amount, byName, counted } from '../frame/format.js';
 
 const HEADS = ['Quota', ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], [
@@ -24,45 +23,34 @@ const HEADS = ['Quota', ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r']
 const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus',
   String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes',
   bytesOf]];
-const FILTERS = { all: 'All', used: 'In use', unused: 'Without accounts' };
-const TESTS = { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 };
+const list = createList({ title: 'Quotas', heads: HEADS, label: 'Search quotas', placeholder: 'Name',
+  filters: { all: 'All', used: 'In use', unused: 'Without accounts' },
+  tests: { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 },
+  textsOf: policy => [policy.name], none: 'No quota matches.',
+  foot: 'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a '
+    + 'pull or a build. What runs goes on when its quota shrinks.' });
 
 const known = { policies: [], accounts: [] };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 const doing = new Set();
 
-async function read({ background }) {
-  [known.policies, known.accounts] = await Promise.all([all('/api/admin/quotas', { background }),
-    all('/api/admin/users', { background })]);
+async function read(options) {
+  [known.policies, known.accounts] = await Promise.all([all('/api/admin/quotas', options),
+    all('/api/admin/users', options)]);
 }
 
 function show() {
-  if (!find('#screen table')) {
-    find('#screen').replaceChildren(
-      filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, view: view, again: showList }),
-      element('section.panel', { 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
-        element('p.body.muted', { 'data-none': true, hidden: true }, 'No quota matches.'),
-        element('footer', { 'data-more': true, hidden: true }),
-        element('footer',
-          element('span.muted.small',
-            'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a '
-              + 'pull or a build. What runs goes on when its quota shrinks.')))
-    );
-  }
+  if (!find('#screen table')) find('#screen').replaceChildren(list.filtersNow(showList), list.panelNow());
   showList();
 }
 
 function showList() {
-  const found = known.policies.filter(policy => TESTS[view.filter](policy) && hasText(view.text, [policy.name]));
-  const listed = pagesOf(found, find('[data-more]'), view, showList);
-  showRows(find('#screen tbody'),
-    listed.map(policy => ({ id: policy.name, key: JSON.stringify([policy, isOffline(), doing.has(policy.name)]),
-      build: () => rowOf(policy) })
-    ));
-  find('[data-none]').hidden = found.length > 0;
-  showFilters(view, name => known.policies.filter(TESTS[name]).length);
+  list.show(known.policies,
+    policies =>
+      policies.map(policy => ({ id: policy.name, key: JSON.stringify([policy, isOffline(), doing.has(policy.name)]),
+        build: () => rowOf(policy) })
+      ), showList);
   find('.lede').textContent = counted(known.policies.length, 'quota');
-  setCommand(apiCommand('GET', withQuery('/api/admin/quotas', { q: view.text.trim() })));
+  setCommand(apiCommand('GET', withQuery('/api/admin/quotas', { q: list.view.text.trim() })));
 }
 
 /** @param {Api.QuotaPolicy} policy */

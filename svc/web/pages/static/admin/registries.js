@@ -27,8 +27,8 @@ const keyOf = ({ host, path_prefix: prefix }) => [host, prefix.replace(/^\/+|\/+
 const addCommand = entry => ['admin registry add', keyOf(entry), entry.insecure && '--insecure'];
 const removeCommand = name => ['admin registry remove', name];
 
-async function read({ background }) {
-  const { items } = await call('GET', '/api/images/allowlist', { background });
+async function read(options) {
+  const { items } = await call('GET', '/api/images/allowlist', options);
   known.entries = items;
   const before = changes();
   // What is in force by now is no change any more.

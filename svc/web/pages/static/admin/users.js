@@ -8,30 +8,28 @@ import { element, find } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { setCommand } from '../frame/foot.js';
 import { apiCommand, withQuery } from './commands.js';
-import { filtersOf, pagesOf, hasText, showFilters } from '../parts/lists.js';
-import { showRows } from '../parts/rows.js';
-import { skeletonOf, tableOf } from '../parts/tables.js';
+import { createList } from './lists.js';
+import { skeletonOf } from '../parts/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/format.js';
 
 const HEADS = ['Account', 'State', 'Quota', 'GPUs now', 'Workspaces', ['Images', 'r'], 'Password', 'Last seen', ''];
-const FILTERS = { all: 'All', need: 'Needs attention', disabled: 'Disabled' };
-const TESTS = {
-  all: () => true,
-  need: account => remedyOf(account) !== null,
-  disabled: account => account.disabled && !account.retired,
-};
+const list = createList({ title: 'Accounts', heads: HEADS, label: 'Search accounts', placeholder: 'Name or person',
+  filters: { all: 'All', need: 'Needs attention', disabled: 'Disabled' }, tests: {
+    all: () => true,
+    need: account => remedyOf(account) !== null,
+    disabled: account => account.disabled && !account.retired,
+  }, textsOf: account => [account.name, account.display_name], none: 'No account matches.' });
 
 const known = { accounts: /** @type {Api.AccountUsage[]} */ ([]), policies: /** @type {Api.QuotaPolicy[]} */ ([]),
   chips: new Map() };
-const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pages: 1 };
 const doing = new Set();
 
-async function read({ background }) {
+async function read(options) {
   const [accounts, policies, capacity] = await outcomes([
-    all('/api/admin/users?sort=name', { background }),
-    all('/api/admin/quotas', { background }),
-    call('GET', '/api/workspaces/capacity', { background }),
+    all('/api/admin/users?sort=name', options),
+    all('/api/admin/quotas', options),
+    call('GET', '/api/workspaces/capacity', options),
   ]);
   if (accounts.error) throw accounts.error;
   known.accounts = accounts.value;
@@ -49,40 +47,23 @@ function chipsOf(gpus) {
   return found;
 }
 
-function list() {
-  return [
-    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, view: view,
-      again: showList }),
-    element('section.panel', { 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
-      element('p.body.muted', { 'data-none': true, hidden: true }, 'No account matches.'),
-      element('footer', { 'data-more': true, hidden: true })),
-    element('p.muted.small',
-      'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose '
-        + 'password is set is decided on the host by root: the buttons for it have the command.'),
-  ];
-}
-
 function show() {
-  if (!find('#screen table')) {
-    find('#screen').replaceChildren(...list());
-  }
+  if (!find('#screen table'))
+    find('#screen').replaceChildren(list.filtersNow(showList), list.panelNow(),
+      element('p.muted.small',
+        'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose '
+          + 'password is set is decided on the host by root: the buttons for it have the command.'));
   showList();
 }
 
 function showList() {
   const { accounts } = known;
-  const found = accounts.filter(account =>
-    TESTS[view.filter](account) && hasText(view.text, [account.name, account.display_name])
-  );
   const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isOffline: isOffline(),
     doing: doing.has(account.name), me: me(), act });
-  const listed = pagesOf(found, find('[data-more]'), view, showList);
-  showRows(find('#screen tbody'), listed.flatMap(account => rowsOfUser(account, context(account))));
-  find('[data-none]').hidden = found.length > 0;
-  showFilters(view, name => accounts.filter(TESTS[name]).length);
+  list.show(accounts, found => found.flatMap(account => rowsOfUser(account, context(account))), showList);
   const administrators = accounts.filter(account => account.superuser && !account.disabled).length;
   find('.lede').textContent = `${counted(accounts.length, 'account')}, ${counted(administrators, 'administrator')}`;
-  setCommand(apiCommand('GET', withQuery('/api/admin/users', { q: view.text.trim() })));
+  setCommand(apiCommand('GET', withQuery('/api/admin/users', { q: list.view.text.trim() })));
 }
 
 /** @param {Api.AccountUsage} account */

@@ -4,7 +4,8 @@ import { askToCancel, cancelCommand, sendCancel } from '../parts/cancelling.js';
 import { bar, code, element, notice, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { duration, gibibytes } from '../frame/format.js';
+import { movedOn } from '../parts/progress.js';
+import { progressText } from '../parts/progress_text.js';
 
 const OPEN = ['queued', 'running'];
 const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image',
@@ -72,17 +73,12 @@ export function setupOf(operation, { wantsStart, on }) {
 
   // [percent, bar, words] of what is loaded or built.
   function progress() {
-    const { current = 0, total, unit, rate, seconds_left: left, text } = now.progress ?? {};
+    const { current = 0, total, text } = now.progress ?? {};
     if (!total) return text ? ['', element('span.muted.small.ref', text)] : [];
     const percent = Math.min(100, Math.floor(current / total * 100));
-    const texts = unit === 'bytes'
-      ? `${gibibytes(current)} of ${gibibytes(total)} GiB${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
-        left ? `, about ${duration(left)} left` : ''
-      }`
-      : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
     const svg = bar(percent, 'busy');
     svg.classList.add('tall');
-    return [element('span.num', `${percent} %`), svg, element('span.muted.small.num.ref', texts)];
+    return [element('span.num', `${percent} %`), svg, element('span.muted.small.num.ref', progressText(now.progress))];
   }
 
   // Why it did not come to its end, and what can be done.
@@ -179,7 +175,7 @@ export function setupOf(operation, { wantsStart, on }) {
       if (event.subject?.id !== now.id || !isOpen(now)) return;
       if (event.type === 'operation.finished') refresh();
       else if (event.type === 'operation.progress' && isOpen(event.data)) {
-        now = { ...now, status: event.data.status, phase: event.data.phase, progress: event.data.progress ?? {} };
+        now = movedOn(now, event.data);
         show();
       }
     },

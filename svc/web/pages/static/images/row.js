@@ -1,10 +1,11 @@
 // One row of the images screen: an image of the store, one that is not there, or what is under way.
 import { bar, element, stateMark } from '../frame/dom.js';
-import { duration, gibibytes, formatSize } from '../frame/format.js';
+import { formatSize } from '../frame/format.js';
 import { IMAGE_BUILD, IMAGE_DELETE, IMAGE_PULL, IMAGE_REMOVE } from '../generated/actions.js';
 import { cancelCommand } from '../parts/cancelling.js';
 import { rowButton } from '../parts/row_buttons.js';
 import { cell } from '../parts/tables.js';
+import { progressText } from '../parts/progress_text.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying',
@@ -91,13 +92,8 @@ export function operationRow(operation, { isOffline, busy, press }) {
 }
 
 function progressOf({ status, phase, progress }) {
-  const { current = 0, total, unit, rate, seconds_left: left, text } = progress ?? {};
-  const texts = stateMark('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
-  if (!total) return [texts, text && element('span.muted.small.ref', text)];
-  const more = unit === 'bytes'
-    ? `${gibibytes(current)} of ${gib(total)}${rate ? `, ${Math.round(rate / 2 ** 20)} MiB/s` : ''}${
-      left ? `, about ${duration(left)} left` : ''
-    }`
-    : `step ${current} of ${total}${text ? `: ${text}` : ''}`;
-  return [texts, bar(current / total * 100, 'busy'), element('span.muted.small.num.ref', more)];
+  const { current = 0, total, text } = progress ?? {};
+  const mark = stateMark('busy', status === 'queued' ? 'Waiting for its turn' : PHASES[phase] ?? 'Begun');
+  if (!total) return [mark, text && element('span.muted.small.ref', text)];
+  return [mark, bar(current / total * 100, 'busy'), element('span.muted.small.num.ref', progressText(progress))];
 }

@@ -13,6 +13,7 @@ import { pagesOf } from '../parts/lists.js';
 import { showRows } from '../parts/rows.js';
 import { skeletonOf, tableOf } from '../parts/tables.js';
 import { actionFor, gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
+import { movedOn } from '../parts/progress.js';
 
 const HEADS = ['Image', 'State', 'Needed by', ['Size', 'r'], ['Own layers', 'r'], ['Shared', 'r'], ['Frees', 'r'], ''];
 const known = { overview: null, images: [], operations: [], barred: new Set() };
@@ -255,8 +256,7 @@ const WHOLE = ['operation.', 'image.', 'workspace.created', 'workspace.deleted',
 function wants({ type, subject, data }) {
   const at = known.operations.findIndex(operation => operation.id === subject?.id);
   if (type !== 'operation.progress' || at < 0) return WHOLE.some(start => type.startsWith(start));
-  known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase,
-    progress: data.progress ?? {} };
+  known.operations[at] = movedOn(known.operations[at], data);
   showUnderWay();
   return false;
 }

@@ -10,7 +10,7 @@ import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { LogLines } from './log_lines.js';
 import { perform } from '../screen/page.js';
-import { countDown } from './surroundings.js';
+import { countDown, STATES, startFollowButton } from './surroundings.js';
 
 const TAILS = [200, 1000, 5000];
 const SEG_MAX = 4; // launchers, beyond which they are a list to choose from
@@ -104,20 +104,15 @@ function chooseSource(launcher) {
 
 // ---- what is said of it ----
 
-const SAID = {
-  connecting: () => ['busy', 'Reading'],
-  live: () => ['ok', 'Following'],
-  paused: () => ['stopped', 'Paused: what is printed meanwhile comes afterwards'],
-  restarting: () => ['busy', 'The service restarts; it goes on by itself'],
-  waiting:
-    () => ['busy', 'The connection is gone; trying again ',
-      element('span.num', { 'aria-hidden': true, 'data-in': true })],
-  'signed-out': () => ['warn', 'Signed out'],
-  ended:
-    () => ['stopped',
-      log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
-  refused: () => ['failed', 'It could not be read'],
-};
+const statesNow = () => ({
+  ...STATES,
+  live: ['ok', 'Following'],
+  paused: ['stopped', 'Paused: what is printed meanwhile comes afterwards'],
+  waiting: ['busy', 'The connection is gone; trying again ',
+    element('span.num', { 'aria-hidden': true, 'data-in': true })],
+  ended: ['stopped',
+    log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
+});
 
 let stopCounting = () => {};
 
@@ -125,7 +120,7 @@ function showStream() {
   const { status } = stream, { name } = status;
   if (!log.record) return;
   if (name === 'ended') log.hadEnded = true;
-  const [kind, ...text] = SAID[name]();
+  const [kind, ...text] = statesNow()[name];
   const isPaused = name === 'paused' || name === 'ended';
   replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', ...text)),
     ...name !== 'waiting'
@@ -185,8 +180,7 @@ function startLogButtons() {
     lines.toEnd();
     showFound();
   });
-  find('[data-follow]').addEventListener('click',
-    () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
+  startFollowButton(stream);
   find('[data-save]').addEventListener('click', event => save(event.currentTarget));
   wrap.addEventListener('change', () => find('[data-out]').toggleAttribute('data-nowrap', !wrap.checked));
   times.addEventListener('change', () => {

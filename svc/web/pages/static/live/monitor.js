@@ -10,7 +10,7 @@ import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';
 import { processTable, showProcesses } from './monitor_processes.js';
-import { onColours } from './surroundings.js';
+import { onColours, STATES, startFollowButton } from './surroundings.js';
 
 const BYTES_GIB = 2 ** 30, SAMPLES_MAX = 21_600, GAP_S = 7;
 const WINDOWS = { 120: '2 min', 900: '15 min', 0: 'Since I opened it' };
@@ -104,19 +104,11 @@ function build() {
   for (const name of ['use', 'vram']) charts[name].node.hidden = seen.record.gpus.length === 0;
 }
 
-const STATES = {
-  connecting: () => ['busy', 'Reading'],
-  live: () => ['ok', 'Live'],
-  paused: () => ['stopped', 'Paused'],
-  restarting: () => ['busy', 'The service restarts; it goes on by itself'],
-  waiting: () => ['busy', 'The connection is gone; trying again'],
-  'signed-out': () => ['warn', 'Signed out'],
-  ended: () => ['stopped', 'It has stopped'],
-  refused: () => ['failed', 'It could not be read'],
-};
+const SAID = { ...STATES, live: ['ok', 'Live'], paused: ['stopped', 'Paused'],
+  waiting: ['busy', 'The connection is gone; trying again'], ended: ['stopped', 'It has stopped'] };
 
 function showState() {
-  const { status } = samples, [kind, text] = STATES[status.name]();
+  const { status } = samples, [kind, text] = SAID[status.name];
   const isOld = !['live', 'connecting'].includes(status.name) && seen.sample;
   find('[data-stream]').replaceChildren(element('span', { class: `state small ${kind}` }, text),
     ...(isOld ? [element('span.muted.small', 'as of ', time(seen.sample.at, 'clock'))] : []));
@@ -180,8 +172,7 @@ function startMonitorButtons() {
     seen.asTables = tables.checked;
     showSample();
   });
-  find('[data-follow]').addEventListener('click',
-    () => (['paused', 'ended'].includes(samples.status.name) ? samples.start({ anew: true }) : samples.stop()));
+  startFollowButton(samples, { anew: true });
   onColours(() => {
     for (const chart of Object.values(charts)) chart.restyle();
   });

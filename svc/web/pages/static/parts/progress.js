@@ -1,7 +1,8 @@
-// The bytes of an operation under way: how many of how many, and a bar; nothing where it counts none.
+// How far an operation under way is.
 import { bar, element } from '../frame/dom.js';
 import { duration, gibibytes } from '../frame/format.js';
 
+// How many bytes of how many, and a bar; nothing where it counts none.
 /** @param {Api.Operation['progress']} progress */
 export function loadedOf(progress, tag = 'p') {
   const { current = 0, total, unit, seconds_left: seconds } = progress ?? {};
@@ -10,3 +11,7 @@ export function loadedOf(progress, tag = 'p') {
   return [element(`${tag}.muted.small.num`, `${gibibytes(current)} of ${gibibytes(total)} GiB${left}`),
     bar(current / total * 100, 'busy')];
 }
+
+// The operation as an event says that it is now.
+export const movedOn = (operation, { status, phase, progress }) => ({ ...operation, status, phase,
+  progress: progress ?? {} });

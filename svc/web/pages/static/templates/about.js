@@ -1,4 +1,5 @@
 // A template in words: what it gives, what it brings, what it is made from, and where its image is.
+import { call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
 import { commandText, quoted } from '../frame/commands.js';
 import { amount, counted, duration, gibibytes, formatSize, time, commaList } from '../frame/format.js';
@@ -25,29 +26,26 @@ export function referenceOf(template, others = []) {
 /** @type {(template: {id: string}) => `/api/templates/${string}`} */
 export const apiPathOf = ({ id }) => `/api/templates/${encodeURIComponent(id)}`;
 
+// Its newest build or pull, or null.
+/** @param {{id: string}} template */
+export const newestOperation = async ({ id }, options) =>
+  (await call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(id)}`, options)).items[0]
+    ?? null;
+
 export const addressOf = (reference, tab = '') => `/templates/${encodeURIComponent(reference)}${tab && `/${tab}`}`;
 
 export function gives({ defaults, limits, gpu }) {
   const number = defaults.gpu_count ?? 0;
   const memory = gpu?.min_vram_bytes ? ` with ${gibibytes(gpu.min_vram_bytes)} GiB` : '';
-  const parts = [
-    number === 0
-      ? 'no GPU'
-      : `${defaults.gpu_mode === 'shared' ? `${number} shared` : number} ${number === 1 ? 'GPU' : 'GPUs'}${memory}`,
-  ];
-  if (defaults.cpu_limit) parts.push(`${amount(defaults.cpu_limit)} ${defaults.cpu_limit === 1 ? 'CPU' : 'CPUs'}`);
-  if (defaults.memory_bytes) parts.push(`${gibibytes(defaults.memory_bytes)} GiB`);
-  const most = mostOf(limits);
-  return parts.join(', ') + (most && `; at most ${most}`);
+  const gpus = number === 0
+    ? 'no GPU'
+    : `${defaults.gpu_mode === 'shared' ? `${number} shared` : number} ${number === 1 ? 'GPU' : 'GPUs'}${memory}`;
+  const most = commaList(limits.gpu_count !== undefined && counted(limits.gpu_count, 'GPU'), cpusAndMemory(limits));
+  return commaList(gpus, cpusAndMemory(defaults)) + (most && `; at most ${most}`);
 }
 
-function mostOf(limits) {
-  const parts = [];
-  if (limits.gpu_count !== undefined) parts.push(counted(limits.gpu_count, 'GPU'));
-  if (limits.cpu_limit) parts.push(`${amount(limits.cpu_limit)} ${limits.cpu_limit === 1 ? 'CPU' : 'CPUs'}`);
-  if (limits.memory_bytes) parts.push(`${gibibytes(limits.memory_bytes)} GiB`);
-  return parts.join(', ');
-}
+const cpusAndMemory = ({ cpu_limit: cpus, memory_bytes: memory }) =>
+  commaList(cpus && `${amount(cpus)} ${cpus === 1 ? 'CPU' : 'CPUs'}`, memory && `${gibibytes(memory)} GiB`);
 
 export function brings({ launchers, ports, idle }) {
   const served = new Set(launchers.map(launcher => launcher.port));

@@ -38,6 +38,8 @@ export function cardOf(template, context) {
 /** @param {Api.Template} template */
 function buttonsFor(template, { reference, image, build, enable, clone }) {
   const commands = commandsOf(reference), { id } = template;
+  const link = (label, key, what, href, cmd) =>
+    element('a.btn.sm', { href, cmd, key: `${key}-${id}`, 'aria-label': `${what} ${template.name}` }, label);
   const copy = pressable('Clone', { kind: 'sm quiet', cmd: commands.clone(`my-${template.name}`), key: `clone-${id}`,
     label: `Clone ${template.name}`, run: () => clone(template) });
   if (isBarred(template, image))
@@ -48,8 +50,8 @@ function buttonsFor(template, { reference, image, build, enable, clone }) {
     ];
   if (template.status === 'enabled')
     return [
-      element('a.btn.sm', { href: `/new?template=${encodeURIComponent(reference)}`, cmd: commands.use, key: `use-${id}`,
-        'aria-label': `New workspace from ${template.name}` }, 'New workspace'),
+      link('New workspace', 'use', 'New workspace from', `/new?template=${encodeURIComponent(reference)}`,
+        commands.use),
       copy,
     ];
   if (!mayChange(template)) return [copy];
@@ -61,15 +63,13 @@ function buttonsFor(template, { reference, image, build, enable, clone }) {
   }, 'Edit');
   if (template.scope === 'global')
     return [
-      element('a.btn.sm', { href: `/admin/templates/${encodeURIComponent(id)}`, cmd: commands.get, key: `review-${id}`,
-        'aria-label': `Review ${template.name}` }, 'Review'),
+      link('Review', 'review', 'Review', `/admin/templates/${encodeURIComponent(id)}`, commands.get),
       copy,
     ];
   if (image?.operation)
     return [
-      element('a.btn.sm', { href: addressOf(reference, 'dockerfile'), cmd: ['operation watch', image.operation.id],
-        key: `see-${id}`, 'aria-label': `See the ${image.operation.kind} of ${template.name}` },
-        `See the ${image.operation.kind}`),
+      link(`See the ${image.operation.kind}`, 'see', `See the ${image.operation.kind} of`,
+        addressOf(reference, 'dockerfile'), ['operation watch', image.operation.id]),
       edit,
     ];
   if (needsBuild(template, image))

@@ -12,7 +12,7 @@ const hunkRow = (text, id = null) => diffRow('hunk', '', '', text, { id });
 // A unified diff as rows; `marks` has the lines with findings, which get anchors.
 function rowsOfDiff(diff, name, marks = new Set()) {
   let old = 0, fresh = 0;
-  const rows = [];
+  const rows = [], mark = () => marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {};
   for (const line of diff.split('\n')) {
     const found = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line);
     if (found) {
@@ -21,17 +21,12 @@ function rowsOfDiff(diff, name, marks = new Set()) {
     } else if (line.startsWith('+++') || line.startsWith('---')) {
       continue;
     } else if (line.startsWith('+')) {
-      rows.push(
-        diffRow('add', '', String(fresh), line.slice(1), marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {})
-      );
+      rows.push(diffRow('add', '', String(fresh), line.slice(1), mark()));
       fresh++;
     } else if (line.startsWith('-')) {
       rows.push(diffRow('del', String(old++), '', line.slice(1)));
     } else if (line.startsWith(' ')) {
-      rows.push(
-        diffRow('same', String(old++), String(fresh), line.slice(1),
-          marks.has(fresh) ? { mark: 'warn', id: `line-${fresh}` } : {})
-      );
+      rows.push(diffRow('same', String(old++), String(fresh), line.slice(1), mark()));
       fresh++;
     } else {
       rows.push(hunkRow(line));

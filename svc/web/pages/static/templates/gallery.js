@@ -19,9 +19,9 @@ const dialogs = () => import('./making.js');
 const known = { templates: /** @type {Api.Template[]} */ ([]), images: new Map() };
 const view = { filter: 'all', text: '', most: { global: AT_ONCE, private: AT_ONCE } };
 
-async function read({ background }) {
-  const [templates, images] = await Promise.all([all('/api/templates?sort=name', { background }),
-    all('/api/images', { background })]);
+async function read(options) {
+  const [templates, images] = await Promise.all([all('/api/templates?sort=name', options),
+    all('/api/images', options)]);
   known.templates = templates;
   known.images = new Map(images.filter(image => image.template).map(image => [image.template.id, image]));
 }

@@ -5,7 +5,7 @@ import { panelSkeleton } from '../frame/frame.js';
 import { setCommand } from '../frame/foot.js';
 import { time } from '../frame/format.js';
 import { ADMIN_EDIT_USER, ADMIN_TEMPLATE_IMPORT } from '../generated/actions.js';
-import { addressOf, commandsOf, imageState, tagOf } from './about.js';
+import { addressOf, commandsOf, imageState, tagOf, newestOperation } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
@@ -20,8 +20,7 @@ const known = { waiting: [], templates: /** @type {Api.Template[]} */ ([]), imag
   chosen: null };
 const view = { id: decodeURIComponent(location.pathname.split('/')[3] ?? ''), most: AT_ONCE, log: null };
 
-async function read({ background }) {
-  const options = { background };
+async function read(options) {
   const [waiting, templates, images] = await Promise.all([all('/api/admin/templates', options),
     all('/api/templates?sort=name', options), all('/api/images', options)]);
   known.waiting = waiting;
@@ -36,13 +35,13 @@ async function read({ background }) {
 async function readChosen(options) {
   const path = `/api/templates/${encodeURIComponent(view.id)}`;
   const template = await call('GET', path, options);
-  const [operations, difference] = await Promise.all([
-    call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
+  const [operation, difference] = await Promise.all([
+    newestOperation(template, options),
     differenceOf(template, path, options),
   ]);
   if (template.id !== view.id) return;
-  known.chosen = { template, image: known.images.get(template.id) ?? null, operation: operations.items[0] ?? null,
-    difference, checked: null, reference: template.id, session: known.session };
+  known.chosen = { template, image: known.images.get(template.id) ?? null, operation, difference, checked: null,
+    reference: template.id, session: known.session };
 }
 
 /** @param {Api.Template} template */

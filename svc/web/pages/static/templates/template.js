@@ -3,7 +3,7 @@ import { all, call, send } from '../frame/api.js';
 import { closestTo, element, find, findAll, icon, setAttribute, empty } from '../frame/dom.js';
 import { isOffline, panelSkeleton, skeleton } from '../frame/frame.js';
 import { setCommand } from '../frame/foot.js';
-import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf, apiPathOf } from './about.js';
+import { addressOf, commandsOf, isBarred, isBuilt, mayChange, tagOf, apiPathOf, newestOperation } from './about.js';
 import { createLog } from './build.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './actions.js';
 import { overviewPanel, usersPanel } from './overview.js';
@@ -23,18 +23,16 @@ const menuActions = () => import('./menu_actions.js');
 
 // ---- reading ----
 
-async function read({ background }) {
-  const options = { background };
+async function read(options) {
   const response = await send('GET', `/api/templates/${encodeURIComponent(known.template?.id ?? asked)}`, options);
   const template = await response.json(), path = apiPathOf(template);
-  const [image, operations, revisions, dockerfile] = await Promise.all([
+  const [image, operation, revisions, dockerfile] = await Promise.all([
     call('GET', `${path}/image`, options),
-    call('GET', `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(template.id)}`, options),
+    newestOperation(template, options),
     all(`${path}/revisions`, options),
     template.source.has_dockerfile ? readText(template, options) : null,
   ]);
-  Object.assign(known, { template, tag: response.headers.get('ETag'), image, operation: operations.items[0] ?? null,
-    revisions, dockerfile });
+  Object.assign(known, { template, tag: response.headers.get('ETag'), image, operation, revisions, dockerfile });
   known.reference = template.scope === 'private' || asked === template.name ? template.name : template.id;
   if (view.tab === 'changes') await readChanges();
 }
@@ -90,9 +88,7 @@ const act = {
 };
 
 async function showOperation() {
-  const operations = await call('GET',
-    `/api/operations?kind=build,pull&limit=1&subject=${encodeURIComponent(known.template.id)}`, { background: true });
-  known.operation = operations.items[0] ?? null;
+  known.operation = await newestOperation(known.template, { background: true });
   if (view.tab !== 'dockerfile') go('dockerfile');
   else showNow();
 }

@@ -23,6 +23,7 @@ import {
 import { reasonsOf } from './reasons.js';
 import { put } from '../parts/still.js';
 import { editCommand } from '../parts/workspace_actions.js';
+import { movedOn } from '../parts/progress.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
@@ -265,7 +266,7 @@ onRefused(async (kind, error, notice) => {
 onEvent(({ type, subject, data }) => {
   const { record } = overview;
   if (type !== 'operation.progress' || !record?.operation || subject?.id !== record.operation.id) return;
-  record.operation = { ...record.operation, status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  record.operation = movedOn(record.operation, data);
   showAll();
 });
 

@@ -5,7 +5,7 @@ import { element, find, icon, replace, setAttribute, empty } from '../frame/dom.
 import { onEvent } from '../frame/events.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { loadedOf } from '../parts/progress.js';
+import { loadedOf, movedOn } from '../parts/progress.js';
 import { PHASES } from '../parts/workspace_states.js';
 
 /** @type {Api.Operation} */
@@ -55,6 +55,6 @@ async function cancel({ currentTarget: button }) {
 
 onEvent(({ type, subject, data }) => {
   if (type !== 'operation.progress' || subject?.id !== operation?.id || !place.isConnected) return;
-  operation = { ...operation, status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  operation = movedOn(operation, data);
   showSetup();
 });

@@ -13,6 +13,7 @@ import { filtersOf, hasText, showFilters } from '../parts/lists.js';
 import { showRows } from '../parts/rows.js';
 import { showNow, startPage, perform } from '../screen/page.js';
 import { needsYou, rowOf } from './row.js';
+import { movedOn } from '../parts/progress.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Needs attention' };
 const TESTS = {
@@ -256,7 +257,7 @@ function wants({ type, subject, data }) {
   if (type !== 'operation.progress') return WHOLE.some(start => type.startsWith(start));
   const operation = known.setups.get(subject.id);
   if (data.kind !== 'setup' || !operation) return data.kind === 'setup';
-  known.setups.set(subject.id, { ...operation, status: data.status, phase: data.phase, progress: data.progress ?? {} });
+  known.setups.set(subject.id, movedOn(operation, data));
   showList();
   return false;
 }
