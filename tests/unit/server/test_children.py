@@ -23,7 +23,8 @@ status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/s
 open(sys.argv[1], "w").write(json.dumps({
     "fds": sorted(int(name) for name in os.listdir("/proc/self/fd")), "env": dict(os.environ),
     "uids": os.getresuid(), "groups": os.getgroups(), "bounding": status["CapBnd"],
-    "effective": status["CapEff"], "no_new_privs": status["NoNewPrivs"]}))
+    "effective": status["CapEff"], "no_new_privs": status["NoNewPrivs"],
+    "inheritable": status["CapInh"], "ambient": status["CapAmb"]}))
 """
 
 
@@ -60,6 +61,21 @@ def test_the_app_has_one_capability_for_its_roles(tmp_path: Path) -> None:
     found = run(tmp_path, children.as_app(accounts, ["/usr/bin/python3", "-I", "-c", PROGRAM]), [])
     assert found["uids"] == [65534] * 3 and found["groups"] in ([], [65534])
     assert int(found["bounding"], 16) == 0 and int(found["effective"], 16) == SETUID_ALONE
+    assert found["no_new_privs"] == "1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a capability")
+def test_the_app_of_one_user_gives_up_what_the_session_has(tmp_path: Path) -> None:
+    """pam_systemd of Debian 13 gives CAP_WAKE_ALARM at a seat; the app refuses to start with any."""
+    accounts = Accounts(65534, 65534, dict.fromkeys(("unix", "tls", "worker"), 65534))
+    session = [
+        children.SETPRIV, "--reuid=65534", "--regid=65534", "--clear-groups",
+        "--inh-caps=+wake_alarm", "--ambient-caps=+wake_alarm", "--",
+    ]  # fmt: skip
+    found = run(
+        tmp_path, [*session, *children.as_app(accounts, ["/usr/bin/python3", "-I", "-c", PROGRAM])], []
+    )
+    assert [int(found[name], 16) for name in ("effective", "inheritable", "ambient")] == [0, 0, 0]
     assert found["no_new_privs"] == "1"
 
 
