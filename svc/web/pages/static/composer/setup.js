@@ -4,7 +4,8 @@ import { askToCancel, cancelCommand, sendCancel } from '../parts/cancelling.js';
 import { bar, code, element, notice, replace } from '../frame/dom.js';
 import { isOffline } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
-import { movedOn, progressText } from '../parts/progress.js';
+import { movedOn } from '../parts/progress.js';
+import { progressText } from '../parts/progress_text.js';
 
 const OPEN = ['queued', 'running'];
 const IMAGE = { checking: 'Looking for its image', pulling: 'Pulling the image', building: 'Building the image',

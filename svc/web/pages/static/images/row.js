@@ -5,7 +5,7 @@ import { IMAGE_BUILD, IMAGE_DELETE, IMAGE_PULL, IMAGE_REMOVE } from '../generate
 import { cancelCommand } from '../parts/cancelling.js';
 import { rowButton } from '../parts/row_buttons.js';
 import { cell } from '../parts/tables.js';
-import { progressText } from '../parts/progress.js';
+import { progressText } from '../parts/progress_text.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', copying: 'Copying',

@@ -11,7 +11,7 @@ import { isUnderHand } from '../parts/still.js';
 const LATER = {
   palette: () => import('../palette/dialog.js'),
   signIn: () => import('../sign_in/again.js'),
-  meant: () => import('../parts/meant.js'),
+  meant: () => import('./meant.js'),
 };
 
 const screenNode = find('#screen');
