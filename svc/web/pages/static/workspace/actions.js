@@ -100,7 +100,7 @@ const bytesArgument = bytes => bytes % GIB_BYTES === 0 ? `${bytes / GIB_BYTES}g`
 export function anotherCommand({ name, template, resources, env, network, command, restart_on_boot: onBoot }) {
   const { cpu_limit: cpus, memory_bytes: memory, gpu_count: gpus, gpu_mode: mode } = resources;
   return [WORKSPACE_SETUP, template.name, `${name}-2`, ['--cpus', cpus], ['--memory', memory && bytesArgument(memory)],
-    ['--gpu-count', gpus || null], ['--gpu-mode', gpus && mode],
+    ['--gpu-count', gpus || null], ['--gpu-mode', gpus ? mode : null],
     ...env.map(variable => ['--env', `${variable.name}=${variable.value}`]), ['--network', network], ['--command',
     command && (shText(command) ?? `exec ${shellText(command)}`)], onBoot && '--restart-on-boot'];
 }
