@@ -36,6 +36,7 @@ FREE = frozenset({
 FREE_NAMES = ("GET /api/fs/", "GET /api/tokens")  # files, and tokens: their names are free too
 TALL = 5000  # a window in which the line and what is sticky lie over nothing
 OF_COLOURS = ("color-contrast", "link-in-text-block")  # the rules that another scheme can break
+COUNT = "return document.querySelectorAll('a, button, input, select, textarea, summary').length"
 TEXT = f'<img src=x onerror="svcHacked=1"><b>\u202egnp.exe\n\'$(id)`"&lt;{"W" * 200}'
 
 
@@ -176,6 +177,9 @@ def test_tab_comes_to_every_control(page: Callable[..., Driver], name: str) -> N
     """Once to each, and each is seen to have the focus."""
     driver = page(STATES[name], 1440, "light")
     _open_further(driver, STATES[name])
+    counted = -1
+    while counted != (counted := driver.execute_script(COUNT)):  # uploads begin some time later
+        time.sleep(1)
     _judge(looking.faults_of_focus(driver))
 
 
