@@ -98,7 +98,7 @@ def as_app(accounts: Accounts, command: Sequence[str]) -> list[str]:
     Two calls of setpriv: a capability must be inheritable before the bounding set is emptied.
     """
     options = ["--no-new-privs", "--pdeathsig", "TERM"]
-    if not accounts.separate:  # a session may have some: pam_systemd gives CAP_WAKE_ALARM at a seat
+    if not accounts.separate:  # pam_systemd gives a session at a seat CAP_WAKE_ALARM
         return [SETPRIV, *options, "--inh-caps=-all", "--ambient-caps=-all", "--", *command]
     options += [
         f"--reuid={accounts.uid}",
