@@ -17,7 +17,8 @@ import depths
 import pytest
 
 HERE = Path(__file__).parent
-LEAVING_S = 30  # what is only late is gone by then, and a leak is not
+LEAVING_S = 10  # what is only late is gone by then, and a leak is not
+CLOSING_S = 30  # the same for descriptors of a suite with a server or a browser
 # Suites whose server or browser is this process's child, which a test may restart.
 WITH_CHILDREN = ("applications", "e2e", "hostile", "pages", "stories")
 STARTING = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.spawn")
@@ -112,10 +113,11 @@ def no_leaks(
     request: pytest.FixtureRequest, descriptors_left: Callable[[], dict[int, str]]
 ) -> Iterator[None]:
     """A test that leaves a child process or a descriptor behind fails."""
-    counted = set if in_suite(request, *WITH_CHILDREN) else children
+    has_children = in_suite(request, *WITH_CHILDREN)
+    counted = set if has_children else children
     pids = counted()
     yield
-    ends_at = time.monotonic() + LEAVING_S
+    ends_at = time.monotonic() + (CLOSING_S if has_children else LEAVING_S)
     while time.monotonic() < ends_at:
         left_pids, left_files = counted() - pids, descriptors_left()
         if not left_pids and not left_files:
