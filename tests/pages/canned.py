@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from wsgiref.types import StartResponse
 
+from pages.looking import AXE, AXE_PATH
 from unit.serving import Visitor
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -77,6 +78,9 @@ class Listener:
         environ["gunicorn.socket"] = Visitor()
         if environ["PATH_INFO"].startswith("/api/"):
             return self.canned.call(environ, start)
+        if environ["PATH_INFO"] == AXE_PATH:
+            start("200 OK", [("Content-Type", "text/javascript"), ("Cache-Control", "max-age=86400")])
+            return [AXE.read_bytes()]
         return self.app.wsgi_app(environ, start)
 
     def close(self) -> None:

@@ -19,8 +19,11 @@ from svc.web import pieces
 if TYPE_CHECKING:
     from pages.chromium import Driver
 
-PROGRAMS = ("/usr/bin/chromium", "/usr/bin/chromedriver")
-INSTALL = "sudo apt-get install --no-install-recommends chromium chromium-driver fonts-liberation"
+PROGRAMS = ("/usr/lib/chromium/chromium-headless-shell", "/usr/bin/chromedriver")
+INSTALL = (
+    "sudo apt-get install --no-install-recommends"
+    " chromium-headless-shell chromium-driver fonts-liberation fonts-dejavu-core"
+)
 PIECES = Path(sys.prefix) / "share/pieces"  # tests/run pages fetches them
 
 
@@ -40,11 +43,14 @@ def fetched_pieces() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Driver]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """One browser for the suite; each test begins with empty storage."""
-    from pages.chromium import chromium
+    from pages.chromium import SHELL, chromium
 
-    with chromium() as driver:
+    with chromium(program=SHELL) as driver:
+        # Without it the shell asks for no download.
+        folder = str(tmp_path_factory.mktemp("downloads"))
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": folder})
         yield driver
 
 

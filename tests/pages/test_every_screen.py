@@ -34,6 +34,7 @@ FREE = frozenset({
     "target_name", "text", "title", "why",
 })  # fmt: skip
 FREE_NAMES = ("GET /api/fs/", "GET /api/tokens")  # files, and tokens: their names are free too
+TIGHT = ((320, 1), (1024, 1))  # the narrowest window, and the narrowest with the list at the side
 TALL = 5000  # a window in which the line and what is sticky lie over nothing
 OF_COLOURS = ("color-contrast", "link-in-text-block")  # the rules that another scheme can break
 COUNT = "return document.querySelectorAll('a, button, input, select, textarea, summary').length"
@@ -86,6 +87,15 @@ def _keep(driver: Driver, state: str, look: str) -> None:
         driver.save_screenshot(f"{ARTEFACTS}/{_named(state)}-{look}.png")
 
 
+def _wider(driver: Driver, widths: Iterable[tuple[int, float]]) -> list[str]:
+    faults = []
+    for width, scale in widths:
+        resize(driver, width, scale=scale)
+        wider = ask(driver, "wider")
+        faults += [f"wider than {width} px: {wider}"] if wider else []
+    return faults
+
+
 def _judge(faults: list[str]) -> None:
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
@@ -125,7 +135,7 @@ def _each(at_a_change: Iterable[str]) -> list[Any]:
 
 @pytest.mark.parametrize("name", STATES)
 def test_a_state(page: Callable[..., Driver], name: str) -> None:
-    """One load, wide and light; then dark, and every width."""
+    """One load: what it says, its names and commands, axe-core, and the widths that are tight."""
     state = STATES[name]
     driver = page(state, 1440, "light")
     faults = _moved(driver)
@@ -137,24 +147,31 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
     faults += [f"more than one primary: {primaries}"] if len(primaries) > 1 else []
     faults += looking.faults_of_commands(driver)
     resize(driver, 1440, height=TALL)
-    faults += [f"light: {fault}" for fault in looking.violations(driver)]
-    resize(driver, 1440)
-    prefer(driver, "dark")
-    ask(driver, "unchanging")
-    _keep(driver, name, "dark")
-    faults += [
-        f"dark: {fault}" for fault in looking.violations(driver, "color-contrast", "link-in-text-block")
-    ]
-    for width, scale in looking.WIDTHS:
-        resize(driver, width, scale=scale)
-        wider = ask(driver, "wider")
-        faults += [f"wider than {width} px: {wider}"] if wider else []
+    faults += looking.violations(driver, without=OF_COLOURS)
+    faults += _wider(driver, TIGHT)
     if state.path.startswith("/new"):  # its button is at the end of a long form
         resize(driver, 1366, height=650)
         faults += [f"out of sight at 1366x650: {node}" for node in ask(driver, "primaryOutOfSight")]
         resize(driver, 1440)
     faults += [f"console: {line}" for line in complaints(driver)]
     faults += ask(driver, "unasked")
+    _judge(faults)
+
+
+@pytest.mark.parametrize("name", _each(FIRST))
+def test_colours_and_widths(page: Callable[..., Driver], name: str) -> None:
+    """The contrast in both schemes, then every width."""
+    state = STATES[name]
+    driver = page(state, 1440, "light")
+    _open_further(driver, state)
+    faults = []
+    resize(driver, 1440, height=TALL)
+    for scheme in ("light", "dark"):
+        prefer(driver, scheme)
+        ask(driver, "unchanging")
+        faults += [f"{scheme}: {fault}" for fault in looking.violations(driver, only=OF_COLOURS)]
+        _keep(driver, name, scheme)
+    faults += _wider(driver, looking.WIDTHS)
     _judge(faults)
 
 
@@ -216,10 +233,7 @@ def test_hostile_texts(page: Callable[..., Driver], name: str) -> None:
     faults = [f"mark-up: {node}" for node in ask(driver, "markup")]
     faults += [f"console: {line}" for line in complaints(driver)]
     faults += [fault for fault in looking.faults_of_commands(driver) if "no shell takes" in fault]
-    for width in (1440, 768, 320):
-        resize(driver, width)
-        wider = ask(driver, "wider")
-        faults += [f"wider than {width} px: {wider}"] if wider else []
+    faults += _wider(driver, [(width, 1) for width in (1440, 768, 320)])
     _keep(driver, name, "hostile")
     _judge(faults)
 
