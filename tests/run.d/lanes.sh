@@ -29,12 +29,12 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
     done
 }
 
-run_all() { # what computes first; then what waits, each lane with users and a server of its own
-    local after=()
-    run_lane unit conventions pages
-    run_lanes e2e "hostile stories" "helper agent other"
+run_all() { # what computes beside what waits; each lane of the latter has users and a server of its own
+    local slim='' after=() SVC_TEST_PROCESSES=${SVC_TEST_PROCESSES:-1}
+    [ "${MACHINE[*]}" != "$LIFE" ] || slim=machine # boots have the host for themselves
+    run_lanes "conventions unit pages" e2e "hostile stories $slim" "helper agent other"
     for suite in "${WANTED[@]}"; do
-        case $suite in machine | applications | release) after+=("$suite") ;; esac
+        case $suite in "$slim") ;; machine | applications | release) after+=("$suite") ;; esac
     done
     run_lane "${after[@]}"
 }

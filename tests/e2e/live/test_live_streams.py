@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from depths import rounds
 from e2e import files
 from e2e.files import Endpoint
 from e2e.installation import PASSWORD, Call, Service
@@ -15,7 +16,7 @@ from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
 from waiting import until
 
-LINES = 2000
+LINES = rounds(400, 2000, 2000)
 COUNT = (
     "until test -e /go; do sleep 0.1; done; i=0; "
     f"while [ $i -lt {LINES} ]; do i=$((i+1)); echo line $i; [ $((i % 40)) != 0 ] || sleep 0.1; done; "
@@ -52,7 +53,7 @@ def listener(service: Service) -> Endpoint:
 
 
 @pytest.mark.parametrize("launcher", ["", "counter"])
-def test_two_thousand_lines_come_once_and_in_order(
+def test_lines_come_once_and_in_order(
     service: Service, alice: Call, listener: Endpoint, counter: str, launcher: str
 ) -> None:
     query = f"?launcher={launcher}" if launcher else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from depths import rounds
 
-STRIDE = 3 // rounds(1, 3, 3)  # steps from one kill to the next; a merge has every step
+STRIDE = 9 // rounds(1, 9, 9)  # steps from one kill to the next; a merge has every step
 STEPS = {"fsync", "rename", "unlink", "pwrite", "write", "mkdir", "rmdir", "ftruncate"}
 WHERE = ("svc/admin/backup/", "svc/admin/restore/", "restoring.py", "atomic_file.py", "audit_heads.py")
 

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from depths import rounds
+from depths import rounds, sample
 from unit.admin.rows import change, user
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[3]
 POINTS = rounds(4, 4, 10_000)  # of each way to fail; a release tries every call
+PLACES = sample(["recovery", "data/svc.db.restoring", "state"], 1, "the same calls in another folder")
 pytestmark = [
     pytest.mark.allow_commands("cc", "python", "python3"),
     pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler on this host (apt-get install gcc)"),
@@ -68,7 +69,7 @@ def test_backups(library: Path, database: str, folder: Path, tmp_path: Path) -> 
     assert counts["complete", True] >= 4
 
 
-@pytest.mark.parametrize("place", ["recovery", "data/svc.db.restoring", "state"])
+@pytest.mark.parametrize("place", PLACES)
 def test_restores(library: Path, database: str, snapshot: str, tmp_path: Path, place: str) -> None:
     """Old or new, never mixed: what was interrupted by the disk is finished by the one command."""
     change(database, user(30, "new"))

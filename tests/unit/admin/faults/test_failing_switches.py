@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from depths import rounds
+from depths import rounds, sample
 from unit.admin.conftest import Svc
 from unit.admin.packages import MORE, PROGRAMS, Place, sets, to
 from unit.admin.release.conftest import vendor
@@ -31,6 +31,7 @@ __all__ = ["vendor"]  # a fixture
 HERE = Path(__file__).parent
 ROOT = HERE.parents[3]
 POINTS = rounds(1, 1, 10_000)  # of each way to fail; a release tries every call
+PARTS = sample(["state", "recovery"], 1, "the same calls in another folder")
 pytestmark = [
     pytest.mark.allow_commands("cc", *PROGRAMS, "python", "python3", os.path.basename(sys.executable)),
     pytest.mark.timeout(600 if POINTS == 1 else 7200),
@@ -68,7 +69,7 @@ def is_right(way: str, code: int, outcome: str, output: str) -> bool:
     return code == 0 or ("svc: " in output and ("hint: " in output or "next: " in output))
 
 
-@pytest.mark.parametrize("part", ["state", "recovery"])
+@pytest.mark.parametrize("part", PARTS)
 def test_rollbacks(svc: Svc, place: Place, database: str, recovery: Path, tmp_path: Path, part: str) -> None:
     """The old program with the old database, or the new one with its own; never one of each."""
     change(database, user(30, "before"))
@@ -80,7 +81,7 @@ def test_rollbacks(svc: Svc, place: Place, database: str, recovery: Path, tmp_pa
     assert counts["old"] + counts["finished old"] + counts["finished new"] >= 2, counts
 
 
-@pytest.mark.parametrize("part", ["state", "recovery"])
+@pytest.mark.parametrize("part", PARTS)
 def test_updates(
     place: Place, database: str, tmp_path: Path, part: str, vendor: ReleaseVendor,
     monkeypatch: pytest.MonkeyPatch,

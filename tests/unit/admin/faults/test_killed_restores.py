@@ -15,7 +15,7 @@ from unit.admin.rows import ask, change, user
 from svc.host import restoring
 from svc.host.owner import Owner, run_as
 
-STRIDE = 4 // rounds(1, 1, 4)  # a release tries every step
+STRIDE = 12 // rounds(1, 3, 12)  # a release tries every step
 OWNER = Owner(65534, 65534)
 NEW = "SELECT count(*) FROM users WHERE name = 'new'"
 

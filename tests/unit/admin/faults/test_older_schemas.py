@@ -7,13 +7,14 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from depths import sample
 from unit.admin.conftest import Svc
 from unit.admin.rows import AT, ask
 
 from svc.db import migrate
 
 
-@pytest.fixture(params=range(1, migrate.latest() + 1))
+@pytest.fixture(params=sample(range(1, migrate.latest() + 1), 5, "each older schema"))
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[int, str]:
     """A schema and a database as the release with that schema left it, with one account and its token."""
     number = int(request.param)
