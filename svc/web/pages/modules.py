@@ -13,7 +13,8 @@ A screen may load a part later, by `import('./part.js')`: that module is a file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from posixpath import dirname, normpath
 
 SHARED = "frame/"
@@ -32,7 +33,7 @@ _LEFT_OUT = re.compile(r"^[ \t]*//.*\n|[ \t]+//[^\n'\"`{]*$|^[ \t]+|^[ \t]*\n", 
 
 # Strings, and templates that end in their line; the rest is code, where no space around these is needed.
 _STRING = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)""")
-_SPACES = re.compile(r" ?([{}()\[\],;:?=<>&|!*]) ?")
+_SPACES = re.compile(r" (?=[{}()\[\],;:?=<>&|!*])|(?<=[{}()\[\],;:?=<>&|!*]) ")
 _NOT_CODE = re.compile(r"[`/]|\$\{")  # a part of a template that goes on, or perhaps a regular expression
 _OPEN = re.compile(r"\$\{[^}]*$")
 
@@ -65,7 +66,8 @@ def parts(sources: Mapping[str, str]) -> dict[str, list[str]]:
 
 def join(sources: Mapping[str, str]) -> dict[str, str]:
     """The files that browsers load, by name; raises as `parts` does."""
-    return {name: _joined(name, modules, sources) for name, modules in parts(sources).items()}
+    of = cache(_of)  # many files have the same parts
+    return {name: _joined(name, modules, sources, of) for name, modules in parts(sources).items()}
 
 
 def _in_order(names: Iterable[str], needs: Mapping[str, list[str]]) -> list[str]:
@@ -88,12 +90,12 @@ def _file_of(module: str) -> str:
     return module.replace("/", "-")
 
 
-def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
+def _joined(file: str, modules: list[str], sources: Mapping[str, str], of: Callable[[str, str], str]) -> str:
     imports = [found for part in modules for found in imports_of(part, sources[part])]
     of_app = {name for names, module in imports if module.startswith(SHARED) for name in names}
     used = {name for names, module in imports if module.startswith(GENERATED) for name in names}
     head = [f"import {{ {', '.join(sorted(of_app))} }} from './{APP}';"] if file != APP and of_app else []
-    return "\n".join([*head, *(_of(part, _constants(part, sources[part], used)) for part in modules)])
+    return "\n".join([*head, *(of(part, _constants(part, sources[part], used)) for part in modules)])
 
 
 def _constants(name: str, text: str, used: set[str]) -> str:
@@ -113,4 +115,4 @@ def _squeezed(line: str) -> str:
     parts = _STRING.split(line)
     if any(map(_NOT_CODE.search, parts[::2])) or any(map(_OPEN.search, parts[1::2])):
         return line
-    return "".join(part if at % 2 else _SPACES.sub(r"\1", part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else _SPACES.sub("", part) for at, part in enumerate(parts))
