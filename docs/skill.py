@@ -123,6 +123,7 @@ NEXT = {
     "not_available": "Leave it: this release does not have it.",
     "engine_unavailable": "Look at the state first (`svc ws get NAME`), then try again.",
     "engine_failed": "Read `details.engine`. " + REPORT,
+    "app_not_listening": "`svc ws launchers NAME`: start the launcher that listens there, or wait for it.",
     "command_not_found": "Correct the template's command, or choose another image.",
     "command_not_executable": "Correct the template's command, or make the file executable in the image.",
     "wrong_architecture": "Choose an image for this host's processors.",

@@ -403,6 +403,12 @@ class EngineFailed(SvcError):
     default_hint = "sudo svc admin doctor"
 
 
+class AppNotListening(SvcError):
+    """No program of the workspace takes connections at that port."""
+
+    code, status = "app_not_listening", 502
+
+
 class Maintenance(SvcError):
     """The service is in maintenance (restore, upgrade) or its database is busy."""
 

@@ -36,6 +36,7 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "not_running": (errors.WorkspaceNotRunning, ""),
     "too_many": (errors.TooManyTerminals, ""),
     "outdated": (errors.WorkspaceOutdated, ""),
+    "not_listening": (errors.AppNotListening, ""),
     "image_missing": (errors.ImageMissing, ""),
     "registry": (errors.EngineFailed, ""),
     "storage_full": (errors.StorageFull, ""),

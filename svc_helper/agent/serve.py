@@ -48,6 +48,7 @@ FUNCTIONS = {
     "ctr.exec": ("containers.exec", "execute"),
     "ctr.pipe": ("containers.piping", "pipe"),
     "terminal.open": ("containers.terminals", "open_"),
+    "port.connect": ("containers.ports", "connect"),
     "terminal.attach": ("containers.terminals", "attach"),
     "terminal.list": ("containers.terminals", "listing"),
     "terminal.close": ("containers.terminals", "close"),

@@ -15,11 +15,11 @@ import struct
 from collections.abc import Callable
 
 from svc_helper.shim.loop import ERR, HUP, IN, OUT, Loop
+from svc_helper.wire.limits import CONNECT_S
 
 PIPE_BYTES = 256 * 1024  # more is not faster; the kernel limits the total of a user
 _POOL = 8  # empty pipes kept for reuse
 _ROUNDS = 4  # of one event, so that other connections get their turn
-_CONNECT_S = 30  # for a program with a full accept queue
 _INSIDE = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _ABORT = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 _SPLICE = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
@@ -124,7 +124,10 @@ class Direction:
 
 
 class Connection:
-    """Both sides; `request` gets sockets inside, `moved` counts bytes, `gone` is called at the end."""
+    """Both sides; `request` gets sockets inside, `moved` counts bytes, `gone` is called at the end.
+
+    `begun` is called when the program has accepted; it has CONNECT_S for that, with a full queue too.
+    """
 
     def __init__(
         self,
@@ -135,16 +138,17 @@ class Connection:
         request: Callable[[int, Callable[[int | None], None]], None],
         moved: Callable[[int], None],
         gone: Callable[[Connection], None],
+        begun: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop, self._pipes, self._port = loop, pipes, port
-        self._request, self._moved, self._gone = request, moved, gone
+        self._request, self._moved, self._gone, self._begun = request, moved, gone, begun
         self._outside = outside
         self._inside: socket.socket | None = None
         self._tries = list(_INSIDE)
         self._ways: tuple[Direction, ...] = ()
         self._hung_up: set[int] = set()
         self.closed = False
-        self._timeout = loop.later(_CONNECT_S, self.abort)
+        self._timeout = loop.later(CONNECT_S, self.abort)
         self._request(self._tries[0][0], self._connect)
 
     def _connect(self, fd: int | None) -> None:
@@ -183,11 +187,13 @@ class Connection:
     def _begin(self, inside: socket.socket) -> None:
         self._timeout.drop()
         for sock in (self._outside, inside):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ways = (
             Direction(self._pipes, self._outside, inside),
             Direction(self._pipes, inside, self._outside),
         )
+        self._begun()
         self._watch()
 
     def _watch(self) -> None:

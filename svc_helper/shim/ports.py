@@ -1,4 +1,4 @@
-"""The open ports of a workspace: listeners on the host and their connections."""
+"""Connections to programs of a workspace: from listeners on the host, and streams that come from the app."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import resource
 import socket
 
+from svc_helper.agent.calls import Failure
 from svc_helper.shim.clients import Clients
+from svc_helper.shim.control import Request
 from svc_helper.shim.forward import Connection, Pipes, reset
 from svc_helper.shim.inside import Inside
 from svc_helper.shim.loop import IN, Loop
@@ -37,6 +39,17 @@ class Port:
         self.bytes += count
 
 
+def _stream(fds: list[int]) -> socket.socket:
+    """The one socket that came with a request; raises Failure, and leaves the rest to be closed."""
+    if len(fds) != 1:
+        raise Failure("protocol", "no stream came with the request")
+    sock = socket.socket(fileno=fds.pop())
+    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM:
+        sock.close()
+        raise Failure("protocol", "the stream is no pair of stream sockets")
+    return sock
+
+
 class Ports:
     """All open ports of a workspace."""
 
@@ -44,13 +57,14 @@ class Ports:
         self._loop, self._inside, self._clients = loop, inside, clients
         self._pipes = Pipes()
         self._open: dict[int, Port] = {}
+        self._handed_over: set[Connection] = set()
         self._count = 0
         self._paused = False
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = max(1, min(CONNECTIONS_MAX, (files - _RESERVE) // _DESCRIPTORS))
 
     def __bool__(self) -> bool:
-        return bool(self._open)
+        return bool(self._open or self._handed_over)
 
     def open(self, host_port: int, container_port: int, access: str, listener: socket.socket) -> None:
         """Forward connections to the listener; replaces an open port of this number."""
@@ -70,11 +84,45 @@ class Ports:
             connection.abort()
 
     def close_all(self) -> None:
-        """Close all ports, the pooled pipes and the connection to the kernel."""
+        """Close all ports and connections, the pooled pipes and the connection to the kernel."""
         for host_port in list(self._open):
             self.close(host_port)
+        for connection in list(self._handed_over):
+            connection.abort()
         self._pipes.close()
         self._clients.close()
+
+    def connect(self, request: Request) -> None:
+        """Connect the stream that came with a request to a program inside; answers when it has accepted.
+
+        These have their own count in no row: whoever hands them over counts them.
+        """
+        port = int(request.args["container_port"])
+        outside = _stream(request.fds)
+        if self._count >= self._most:
+            outside.close()
+            raise Failure("unavailable", f"{self._most} connections are open in this workspace")
+        outside.setblocking(False)
+        self._count += 1
+        answered = False
+
+        def begun() -> None:
+            nonlocal answered
+            answered = True
+            request.answer({})
+
+        def gone(connection: Connection) -> None:
+            self._handed_over.discard(connection)
+            self._count -= 1
+            self._listen_again()
+            if not answered:
+                request.fail(Failure("not_listening", f"no program takes connections at port {port}"))
+
+        connection = Connection(
+            self._loop, self._pipes, outside, port, self._inside.request, lambda count: None, gone, begun
+        )
+        if not connection.closed:
+            self._handed_over.add(connection)
 
     def rows(self) -> list[dict[str, Any]]:
         """{"host_port", "container_port", "access", "connections", "refused", "bytes"} of each port."""

@@ -52,6 +52,7 @@ class Shim:
         table: dict[str, Do] = self._terminals.table | {
             "port.open": self._open_port,
             "port.close": self._close_port,
+            "port.connect": self._ports.connect,
             "port.list": lambda request: request.answer({"ports": self._ports.rows()}),
             "launcher.list": self._list_launchers,
             "launcher.start": self._start_launcher,

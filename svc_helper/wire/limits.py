@@ -59,6 +59,7 @@ PODMAN_PROGRAM_DIRECTORIES = (
     "/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman",
 )  # fmt: skip
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
+CONNECT_S = 30  # for a program inside to accept, with a full queue too
 PLACEHOLDER = "{token}"  # where a launcher's login token is in the pattern that finds it
 LAUNCHERS_WATCHED_MAX = 64  # at the start of their workspace
 TOKEN_PATTERN_MAX = 200  # characters

@@ -27,7 +27,7 @@ it sends the call, past the root helper; for `fs.entries`, `fs.read`, `fs.archiv
 as input. With a data stream the agent sends one progress message and continues after the app's {"go": ...}
 or, for `fs.write`, {"commit": count}. `ctr.follow`, `ctr.pipe`, `terminal.attach` and `terminal.open` with
 "attach" have {"output": true} with one end of a pair of message sockets, for the frames of log_frames.py
-and terminal_frames.py.
+and terminal_frames.py; `port.connect` with one end of a pair of stream sockets, for the program's bytes.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ CODES = (
     "storage_full",
     "build",  # an instruction of the Dockerfile failed
     "cancelled",
+    "not_listening",  # no program of the workspace takes connections there
     "timeout",
     "unavailable",  # the agent, Podman or the account check does not respond
     "failed",
@@ -215,6 +216,8 @@ VERBS = {verb.name: verb for verb in (
          {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535), "access": _ACCESS},      30),
     Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
     Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("port.connect",     "agent", _BOTH,   "self",          {**_WS, "container_port": integer(1, 65535)},
+                                                                                      limits.CONNECT_S + 20),
     Verb("fs.roots",         "agent", _BOTH,   "self",          {},                                      15),
     Verb("fs.list",          "agent", _BOTH,   "self",
          {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, limits.FILES_LISTED_MAX)},            60),

@@ -7,6 +7,7 @@ container's; it exists only while the workspace runs.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 
 from svc_helper.agent import locks
@@ -61,6 +62,26 @@ def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Close a host port and its connections; also succeeds for one that is not open."""
     shims.request_if_running(podman, call, args["id"], "port.close", {"host_port": args["host_port"]})
     return {}
+
+
+def connect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Connect the caller's stream to a program inside; replies when the program has accepted.
+
+    The shim moves the bytes: the call ends, and the connection outlives this agent. Raises Failure
+    `not_listening` when nothing listens there, `unavailable` when the workspace has no place for one more.
+    """
+    stream = call.data_stream("output")
+    port = {"container_port": args["container_port"]}
+    try:
+        return shims.request(podman, call, args["id"], "port.connect", port, [stream])
+    except Failure as failure:
+        if not shims.is_unknown(failure):
+            raise
+        raise Failure(
+            "outdated", "the workspace was started by an older release, whose ports no browser reaches"
+        ) from None
+    finally:
+        os.close(stream)
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

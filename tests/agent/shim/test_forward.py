@@ -8,11 +8,13 @@ import resource
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 from agent.containers.test_ports import connected, everything
 from agent.priv_ns import wait_for
 
+from svc_helper.agent.calls import Failure
 from svc_helper.shim.clients import Clients
 from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.loop import IN, Loop
@@ -204,3 +206,45 @@ def test_everything_of_a_port_goes_with_it(forwarder: Forwarder, listener: socke
                 everything(sock)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+class Asker:
+    """The request of an agent, which waits for its reply."""
+
+    def __init__(self, port: int, stream: socket.socket) -> None:
+        self.args = {"container_port": port}
+        self.fds = [stream.detach()]
+        self.reply: dict[str, Any] | Failure | None = None
+
+    def answer(self, data: dict[str, Any]) -> None:
+        self.reply = data
+
+    def fail(self, failure: Failure) -> None:
+        self.reply = failure
+
+
+def test_a_stream_needs_the_shim_until_it_ends(forwarder: Forwarder, listener: socket.socket) -> None:
+    """And is answered once: not again when it ends."""
+    ours, theirs = socket.socketpair()
+    asker = Asker(listener.getsockname()[1], theirs)
+    forwarder.ask(lambda: forwarder.ports.connect(cast("Any", asker)))
+    with ours, listener.accept()[0] as server:
+        wait_for(lambda: asker.reply == {})
+        assert forwarder.ports
+        server.sendall(b"inside")
+        assert ours.recv(6) == b"inside"
+    wait_for(lambda: not forwarder.ports)
+    assert asker.reply == {}
+
+
+def test_a_refused_stream_leaves_nothing(forwarder: Forwarder) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ended:
+        port = ended.getsockname()[1]
+    ours, theirs = socket.socketpair()
+    asker = Asker(port, theirs)
+    forwarder.ask(lambda: forwarder.ports.connect(cast("Any", asker)))
+    with ours:
+        ours.settimeout(30)
+        assert ours.recv(1) == b""
+    wait_for(lambda: isinstance(asker.reply, Failure) and asker.reply.code == "not_listening")
+    assert not forwarder.ports
