@@ -23,6 +23,13 @@ def named(service: Service, name: str) -> int:
     return next(one.pid for one in found if one.parent not in {other.pid for other in found})
 
 
+def kill(service: Service, name: str) -> None:
+    """Kill the process of that name, and wait until it has gone: those below it answer until then."""
+    pid = named(service, name)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: process(pid) is None, 15, 0.01)
+
+
 def thief(name: str) -> subprocess.Popen[str]:
     """One who steals until it is over, with that account of the app's."""
     account = pwd.getpwnam(name)
@@ -41,7 +48,7 @@ def test_no_descriptor_is_taken_from_an_app_that_starts(service: Service) -> Non
             assert one.stdout is not None
             assert one.stdout.readline() == "begun\n"
         for _ in range(KILLS):
-            os.kill(named(service, "svc-app"), signal.SIGKILL)
+            kill(service, "svc-app")
             until(service.answers, 15)
     finally:
         for one in thieves:
@@ -77,7 +84,7 @@ def left_behind(service: Service, name: str) -> int:
 
 def test_what_is_left_of_a_role_ends_before_the_next_one_starts(service: Service) -> None:
     left = left_behind(service, "svc-unix")
-    os.kill(named(service, "svc-unix"), signal.SIGKILL)
+    kill(service, "svc-unix")
     until(lambda: process(left) is None, 10, 0.01)
     until(service.answers, 15)
 

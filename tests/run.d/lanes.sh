@@ -21,8 +21,9 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
         run_lane $lane >"${logs[-1]}" 2>&1 &
         pids+=($!)
     done
+    # Its processor time is not that of the lanes beside it, and it computes while those wait.
     # shellcheck disable=SC2086
-    (run_lane $1) # whose processor time is not that of the lanes beside it
+    (renice -n 5 -p "$BASHPID" >/dev/null && run_lane $1)
     for lane in "${!pids[@]}"; do
         wait "${pids[lane]}" || true # a suite that has left nothing has failed
         cat "${logs[lane]}"
@@ -30,7 +31,7 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
 }
 
 run_all() { # what computes beside what waits; each lane of the latter has users and a server of its own
-    local slim='' after=() SVC_TEST_PROCESSES=${SVC_TEST_PROCESSES:-1}
+    local slim='' after=()
     [ "${MACHINE[*]}" != "$LIFE" ] || slim=machine # boots have the host for themselves
     run_lanes "conventions unit pages" e2e "hostile stories $slim" "helper agent other"
     for suite in "${WANTED[@]}"; do
