@@ -1,0 +1,104 @@
+"""Browsers' connections over TCP: each is served, more than there are places wait, and all end at the end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+from collections.abc import Iterator
+
+import pytest
+from unit.apps.stage import Stage, place_of
+from unit.apps.test_connection import GET, call, echo, raw
+from waiting import until
+
+from svc.apps.gateway import Gateway
+
+MOST = 4
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Where browsers connect to."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+@pytest.fixture
+def stage(listener: socket.socket) -> Iterator[Stage]:
+    """A gateway in a loop, before a program."""
+    made = Stage(echo)
+    gateway = made.ask(lambda: Gateway(made.loop, [listener], place_of, made, MOST))
+    made.gateway = gateway  # type: ignore[attr-defined]
+    yield made
+    made.ask(gateway.close)
+    made.close()
+
+
+def connect(listener: socket.socket) -> socket.socket:
+    """A browser's connection."""
+    return socket.create_connection(listener.getsockname(), timeout=30)
+
+
+def test_browsers_are_served(stage: Stage, listener: socket.socket) -> None:
+    for _ in range(3 * MOST):
+        with connect(listener) as client:
+            assert call(client).status == 200
+    assert {asked.address for asked in stage.asked} == {"127.0.0.1"}
+
+
+def test_those_without_a_place_wait(stage: Stage, listener: socket.socket) -> None:
+    begun = [connect(listener) for _ in range(MOST)]
+    for client in begun:
+        assert call(client).status == 200
+    with connect(listener) as late:
+        late.settimeout(0.3)
+        late.sendall((GET + "\r\n").encode())
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        begun.pop().close()
+        late.settimeout(30)
+        assert late.recv(65536).startswith(b"HTTP/1.1 200 ")
+    for client in begun:
+        client.close()
+    until(lambda: not stage.ask(lambda: len(stage.gateway.connections)), 30)  # type: ignore[attr-defined]
+
+
+def test_without_descriptors_it_waits_and_goes_on(stage: Stage, listener: socket.socket) -> None:
+    with connect(listener) as first:
+        assert call(first).status == 200
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        second = socket.socket()
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
+        try:
+            filled = _fill()
+            second.settimeout(30)
+            second.connect(listener.getsockname())
+            for fd in filled:
+                os.close(fd)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with second:
+            assert call(second).status == 200
+
+
+def _fill() -> list[int]:
+    filled = []
+    while True:
+        try:
+            filled.append(os.dup(0))
+        except OSError:
+            return filled
+
+
+def test_it_ends_what_is_under_way(listener: socket.socket) -> None:
+    stage = Stage(raw(b"", until=b"never"))
+    gateway = stage.ask(lambda: Gateway(stage.loop, [listener], place_of, stage))
+    with connect(listener) as client:
+        client.sendall((GET + "\r\n").encode())
+        until(lambda: stage.program.threads, 30)
+        stage.ask(gateway.close)
+        client.settimeout(30)
+        assert client.recv(1) == b""
+    stage.close()
