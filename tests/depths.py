@@ -28,10 +28,14 @@ def rounds(change: int, merge: int, release: int) -> int:
 
 
 def sample(values: Sequence[Any], count: int, reason: str) -> list[Any]:
-    """Parameters of a test: `count` of them, evenly spread, at every depth; the others at a merge."""
+    """Parameters of a test: `count` of them, evenly spread, at every depth; the others at a merge.
+
+    A tuple is the values of several parameters.
+    """
     every = [at * len(values) // count for at in range(count)]
     later = pytest.mark.depth("merge", reason)
-    return [value if at in every else pytest.param(value, marks=later) for at, value in enumerate(values)]
+    rows = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*row, marks=[] if at in every else later) for at, row in enumerate(rows)]
 
 
 def depth_of(item: pytest.Item) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from depths import sample
 from e2e.installation import PATH, SVC, Outcome, environment
 from ports import free_port
 from waiting import until
@@ -197,10 +198,14 @@ REMOVED = "rm -rf secret.key svc.db* tls"
 
 @pytest.mark.parametrize(
     ("damage", "how"),
-    [
-        *((LOOSENED, how) for how in PLANTS),
-        *((damage, how) for damage in (EMPTIED, REMOVED) for how in ("a link", "a hard link")),
-    ],
+    sample(
+        [
+            *((LOOSENED, how) for how in PLANTS),
+            *((damage, how) for damage in (EMPTIED, REMOVED) for how in ("a link", "a hard link")),
+        ],
+        3,
+        "each damage, and each thing that is put in a file's place",
+    ),
 )
 def test_what_root_pastes_changes_nothing_of_roots(broken: Broken, damage: str, how: str) -> None:
     broken.attack(damage)
@@ -213,10 +218,14 @@ def test_what_root_pastes_changes_nothing_of_roots(broken: Broken, damage: str, 
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [
-        *((name, "a link") for name in FILES),
-        *((name, how) for name in ("secret.key", "svc.db", "tls") for how in list(NAMED)[1:]),
-    ],
+    sample(
+        [
+            *((name, "a link") for name in FILES),
+            *((name, how) for name in ("secret.key", "svc.db", "tls") for how in list(NAMED)[1:]),
+        ],
+        4,
+        "each file, and each thing that is put in its place",
+    ),
 )
 def test_what_is_no_file_of_the_service_is_named(broken: Broken, name: str, how: str) -> None:
     broken.plant(how, name)

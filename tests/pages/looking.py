@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from pages.canned import AXE, AXE_PATH
 from pages.chromium import Driver
 
 from svc import __main__ as program
 from svc.errors import UsageError
 
 LOOK = Path(__file__).with_name("look.js").read_text()
-AXE = Path(sys.prefix) / "share/axe-core/axe.min.js"  # tests/run pages fetches it
-AXE_PATH = "/axe.min.js"  # where the canned service has it
 # As a script of the page's own origin: the browser keeps what it has compiled of it.
 LOAD = "const [path, done] = arguments; import(path).then(() => done(), error => done(`${error}`))"
 MOST_STOPS = 120

@@ -61,8 +61,9 @@ def test_a_mark_names_a_depth_and_a_reason(mark: tuple[str, ...]) -> None:
 
 def test_a_sample_is_spread() -> None:
     found = depths.sample(range(10), 3, "a reason for it")
-    assert [value for value in found if isinstance(value, int)] == [0, 3, 6]
+    assert [one.values for one in found if not one.marks] == [(0,), (3,), (6,)]
     assert len(found) == 10
+    assert depths.sample([("a", 1), ("b", 2)], 1, "a reason for it")[1].values == ("b", 2)
 
 
 def git(folder: Path, *arguments: str) -> None:
