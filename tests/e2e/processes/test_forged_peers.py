@@ -85,10 +85,11 @@ def accepted(listener_pid: int, service: Service, alice: Call, workspace: str) -
     """Alice's own connection as the listener accepted it, alive while the test runs."""
     thread = threading.Thread(target=lambda: alice("ws", "exec", workspace, "--", *WAITS.split()))
     thread.start()
+    # By then the connections of her commands before it are closed.
+    (waits,) = until(lambda: [one.pid for one in processes_of("tse-alice") if one.args == WAITS], 30)
     taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 30)
     yield taken
     os.close(taken)
-    (waits,) = until(lambda: [one.pid for one in processes_of("tse-alice") if one.args == WAITS], 30)
     os.kill(waits, signal.SIGKILL)
     thread.join()
 
@@ -115,8 +116,9 @@ def is_hers(number: int, path: str) -> bool:
             credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         except OSError:
             return False
-        uid = struct.unpack("3i", credentials)[1]
-        return sock.getsockname() == path and uid == pwd.getpwnam("tse-alice").pw_uid
+        pid, uid, _ = struct.unpack("3i", credentials)
+        is_there = os.path.exists(f"/proc/{pid}")
+        return sock.getsockname() == path and uid == pwd.getpwnam("tse-alice").pw_uid and is_there
 
 
 def test_the_callers_own_connection_is_a_proof_for_the_caller_alone(pair: int, accepted: int) -> None:
