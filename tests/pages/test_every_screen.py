@@ -175,7 +175,7 @@ def test_colours_and_widths(page: Callable[..., Driver], name: str) -> None:
     _judge(faults)
 
 
-@pytest.mark.parametrize("name", _each(TELLING))
+@pytest.mark.parametrize("name", _each(FIRST))
 def test_loaded_in_a_narrow_window(page: Callable[..., Driver], name: str) -> None:
     """Nothing moves while it loads, the console is silent, and what folds is judged as well."""
     driver = page(STATES[name], 390, "dark")
@@ -224,7 +224,7 @@ def test_what_comes_is_where_its_bones_were(
     _judge(_moved(driver))
 
 
-@pytest.mark.parametrize("name", _each(TELLING))
+@pytest.mark.parametrize("name", _each(FIRST))
 def test_hostile_texts(page: Callable[..., Driver], name: str) -> None:
     """Whatever people write where they may: it stays text, runs nothing, and widens nothing."""
     state = STATES[name]

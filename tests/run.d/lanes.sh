@@ -30,10 +30,11 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
     done
 }
 
-run_all() { # what computes beside what waits; each lane of the latter has users and a server of its own
+run_all() { # first what is measured in this process; then the pages beside what waits, each lane with users of its own
     local slim='' after=()
     [ "${MACHINE[*]}" != "$LIFE" ] || slim=machine # boots have the host for themselves
-    run_lanes "conventions unit pages" e2e "hostile stories $slim" "helper agent other"
+    run_lane conventions unit
+    run_lanes pages e2e "hostile stories $slim" "helper agent other"
     for suite in "${WANTED[@]}"; do
         case $suite in "$slim") ;; machine | applications | release) after+=("$suite") ;; esac
     done
