@@ -21,22 +21,20 @@ run_lanes() { # LANE...: lists of suites, beside each other; what those after th
         run_lane $lane >"${logs[-1]}" 2>&1 &
         pids+=($!)
     done
-    # Its processor time is not that of the lanes beside it, and it computes while those wait.
     # shellcheck disable=SC2086
-    (renice -n 5 -p "$BASHPID" >/dev/null && run_lane $1)
+    (run_lane $1) # whose processor time is not that of the lanes beside it
     for lane in "${!pids[@]}"; do
         wait "${pids[lane]}" || true # a suite that has left nothing has failed
         cat "${logs[lane]}"
     done
 }
 
-run_all() { # first what is measured in this process; then the pages beside what waits, each lane with users of its own
-    local slim='' after=()
-    [ "${MACHINE[*]}" != "$LIFE" ] || slim=machine # boots have the host for themselves
-    run_lane conventions unit
-    run_lanes pages e2e "hostile stories $slim" "helper agent other"
+run_all() { # what computes first; then what waits, each lane with users and a server of its own
+    local after=()
+    run_lane unit conventions pages
+    run_lanes e2e "hostile stories" "helper agent other"
     for suite in "${WANTED[@]}"; do
-        case $suite in "$slim") ;; machine | applications | release) after+=("$suite") ;; esac
+        case $suite in machine | applications | release) after+=("$suite") ;; esac
     done
     run_lane "${after[@]}"
 }

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 LIMITS_S = {"all suites": 20 * 60}  # wall time, on two processors
 # User and system time of a suite and its children, the browser's too. With a margin for a machine whose
-# processors are shared: with four lanes both threads of a core are busy, and a second of each does less.
+# processors are shared: where both threads of a core are busy, a second of each does less.
 PROCESSOR_LIMITS_S = {"unit": 420, "all suites": 50 * 60}
 
 
