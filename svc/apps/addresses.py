@@ -14,7 +14,6 @@ from svc_helper.wire.limits import SLUG
 
 LABEL_MAX = 63  # of a name in DNS
 NAME_MAX = LABEL_MAX - len("-f7d3k2qa") - 1  # characters of a port that has an origin; one is left for later
-LOOPBACK = "localhost"  # browsers resolve names below it themselves, to the loopback interface
 
 _LABEL = re.compile(rf"({SLUG})-([0-9a-hjkmnp-tv-z]{{8}})")
 _HOST = re.compile(r"([a-z0-9.-]{1,253})(:[1-9][0-9]{0,4})?", re.IGNORECASE)

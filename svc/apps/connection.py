@@ -65,7 +65,7 @@ class Connection:
         self.program: Program | None = None
         self.request: h11.Request | None = None  # the present one
         self.is_waiting = False  # for the authority: what the browser sends meanwhile stays where it is
-        self.is_tunnel = self.is_closed = False
+        self.is_tunnel = self.is_ending = self.is_closed = False
         self.timer = loop.later(HEAD_S, self.close)
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Connection:
     def _take_requests(self) -> None:
         """Handle what has come, as far as the program has room for it; no more is read than is handled."""
         is_paused = False
-        while not (self.is_closed or self.is_waiting or self.is_tunnel or is_paused) and self._has_room():
+        while not (self.is_waiting or is_paused or self._is_over()) and self._has_room():
             try:
                 event = self.http.next_event()
             except h11.RemoteProtocolError as error:
@@ -100,8 +100,12 @@ class Connection:
                 break
             is_paused = event is h11.PAUSED
             self._handle(event)
-        if not self.is_closed and not self.is_tunnel:
+        if not self._is_over():
             self.browser.read(self._has_room() and not self.is_waiting and not is_paused)
+
+    def _is_over(self) -> bool:
+        """Whether no further request is handled."""
+        return self.is_closed or self.is_ending or self.is_tunnel
 
     def _has_room(self) -> bool:
         return self.program is None or self.program.end.has_room
@@ -340,6 +344,7 @@ class Connection:
         self._drop_program()
         if self.is_closed:
             return
+        self.is_ending = True
         self.browser.took = lambda data: None if data else self.close()
         self.browser.moved = lambda: None
         self.browser.read(True)

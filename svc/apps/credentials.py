@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from svc.apps import cookies
 
 COOKIE = b"__Host-svc-app"
+_OURS = re.compile(rb"[ \t]*bearer[ \t]+svc_pat_.*", re.IGNORECASE | re.DOTALL)
 _TOKEN = re.compile(rb"bearer[ \t]+(svc_pat_[0-9A-Za-z_]+)[ \t]*", re.IGNORECASE)
 
 
@@ -15,6 +16,11 @@ def of(fields: Sequence[tuple[bytes, bytes]]) -> tuple[str, str]:
     """The value of the cookie, and the token; one of both at most."""
     token = _token(fields)
     return ("", token) if token else (_cookie(fields), "")
+
+
+def is_ours(authorization: bytes) -> bool:
+    """Whether the value of Authorization is the service's, right or wrong; any other is the program's."""
+    return _OURS.fullmatch(authorization) is not None
 
 
 def _token(fields: Sequence[tuple[bytes, bytes]]) -> str:

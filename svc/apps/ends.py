@@ -70,11 +70,11 @@ class End:
             self.loop.watch(self.sock.fileno(), mask, self._ready)
 
     def _ready(self, events: int) -> None:
-        if events & (ERR | HUP) and not self.receives_rest:
-            if events & ERR or not self.is_reading:
-                self._lose()  # with HUP both directions have ended: nobody is left to read
-                return
-        elif events & (ERR | HUP) and not self.is_reading:
+        is_over = self.has_ended or not self.is_reading  # HUP: both directions have ended
+        if not self.receives_rest and (events & ERR or (events & HUP and is_over)):
+            self._lose()  # nobody is left to read
+            return
+        if events & (ERR | HUP) and is_over:
             self.loop.unwatch(self.sock.fileno())  # the event would come without end
             return
         if events & OUT:

@@ -38,19 +38,20 @@ class Gateway:
             most,
         )
         self.connections: set[Connection] = set()
-        self.is_listening = False
+        self.is_listening = self.is_closed = False
         for listener in listeners:
             listener.setblocking(False)
         self._listen()
 
     def close(self) -> None:
         """End all connections; the listeners are the caller's."""
+        self.is_closed = True
         self._pause()
         for connection in list(self.connections):
             connection.close()
 
     def _listen(self) -> None:
-        if not self.is_listening and len(self.connections) < self.most:
+        if not self.is_listening and not self.is_closed and len(self.connections) < self.most:
             self.is_listening = True
             for listener in self.listeners:
                 self.loop.watch(listener.fileno(), IN, partial(self._accept, listener))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from svc.apps import cookies
+from svc.apps import cookies, credentials
 
 Field = tuple[bytes, bytes]
 Fields = Sequence[Field]
@@ -32,7 +32,6 @@ UNLESS_PRESENT = (
     (b"origin-agent-cluster", b"?1"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-TOKEN = re.compile(rb"bearer[ \t]+svc_pat_.*", re.IGNORECASE | re.DOTALL)
 WITH_ADDRESS = frozenset({b"location", b"content-location", b"access-control-allow-origin"})
 
 
@@ -64,7 +63,7 @@ def to_program(fields: Fields, target: Target, visitor: Visitor, *, upgrade: boo
             value = cookies.to_program(value)
             if not value:
                 continue
-        elif name == b"authorization" and TOKEN.fullmatch(value.strip()):
+        elif name == b"authorization" and credentials.is_ours(value):
             continue
         elif not target.is_public and name in (b"origin", b"referer"):
             value = _moved(value, target.origin.encode(), _inside(target))

@@ -48,6 +48,17 @@ class Request:
         self._sock.close()
 
 
+def sent_socket(fds: list[int], kind: int) -> socket.socket:
+    """The one Unix socket of this kind that came with a request; raises Failure, and the rest is closed."""
+    if len(fds) != 1:
+        raise Failure("protocol", "no socket came with the request")
+    sock = socket.socket(fileno=fds.pop())
+    if sock.family != socket.AF_UNIX or sock.type != kind:
+        sock.close()
+        raise Failure("protocol", "the socket is none of such a pair")
+    return sock
+
+
 class Together:
     """The reply path of requests that the shim makes of its own parts; calls `done` after the last reply."""
 

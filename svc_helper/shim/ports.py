@@ -8,7 +8,7 @@ import socket
 
 from svc_helper.agent.calls import Failure
 from svc_helper.shim.clients import Clients
-from svc_helper.shim.control import Request
+from svc_helper.shim.control import Request, sent_socket
 from svc_helper.shim.forward import Connection, Pipes, reset
 from svc_helper.shim.inside import Inside
 from svc_helper.shim.loop import IN, Loop
@@ -37,17 +37,6 @@ class Port:
     def moved(self, count: int) -> None:
         """Count forwarded bytes."""
         self.bytes += count
-
-
-def _stream(fds: list[int]) -> socket.socket:
-    """The one socket that came with a request; raises Failure, and leaves the rest to be closed."""
-    if len(fds) != 1:
-        raise Failure("protocol", "no stream came with the request")
-    sock = socket.socket(fileno=fds.pop())
-    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM:
-        sock.close()
-        raise Failure("protocol", "the stream is no pair of stream sockets")
-    return sock
 
 
 class Ports:
@@ -98,7 +87,7 @@ class Ports:
         These have their own count in no row: whoever hands them over counts them.
         """
         port = int(request.args["container_port"])
-        outside = _stream(request.fds)
+        outside = sent_socket(request.fds, socket.SOCK_STREAM)
         if self._count >= self._most:
             outside.close()
             raise Failure("unavailable", f"{self._most} connections are open in this workspace")

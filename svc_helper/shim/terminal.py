@@ -12,11 +12,11 @@ import time
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run, refused_by_kernel
 from svc_helper.shim.consoles import Console
-from svc_helper.shim.control import Request
+from svc_helper.shim.control import Request, sent_socket
 from svc_helper.shim.scrollback import Scrollback
 from svc_helper.shim.terminal_command import KILLED, Command
 from svc_helper.shim.terminal_master import Master
-from svc_helper.shim.viewers import Audience, Size, Viewer, viewer_socket
+from svc_helper.shim.viewers import KIND, Audience, Size, Viewer
 from svc_helper.shim.workspace import Workspace
 from svc_helper.wire.arguments import ProtocolError
 from svc_helper.wire.quick_typing import Any
@@ -98,7 +98,7 @@ class Terminal:
         if len(self._viewers) >= VIEWERS_MAX:
             raise Failure("too_many", f"{VIEWERS_MAX} viewers are attached to this terminal already")
         size = read_size(request.args)
-        viewer = self._add_viewer(viewer_socket(request.fds), size)
+        viewer = self._add_viewer(sent_socket(request.fds, KIND), size)
         request.answer({"terminal": self.row()})
         viewer.pump()
         if self.exited_at is not None:

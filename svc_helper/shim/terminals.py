@@ -7,9 +7,9 @@ import time
 
 from svc_helper.agent.calls import Failure
 from svc_helper.shim.consoles import Consoles
-from svc_helper.shim.control import Do, Request
+from svc_helper.shim.control import Do, Request, sent_socket
 from svc_helper.shim.terminal import Terminal
-from svc_helper.shim.viewers import viewer_socket
+from svc_helper.shim.viewers import KIND
 from svc_helper.shim.workspace import Workspace
 from svc_helper.wire.limits import TERMINAL_IDLE_S, TERMINALS_MAX
 from svc_helper.wire.terminal_frames import read_size
@@ -40,7 +40,7 @@ class Terminals:
         size, command = read_size(request.args), request.args["command"]
         self._make_room()
         terminal_id = "t-" + "".join(_LETTERS[byte % 32] for byte in os.urandom(6))
-        viewer = viewer_socket(request.fds) if request.fds else None
+        viewer = sent_socket(request.fds, KIND) if request.fds else None
         try:
             console = self._consoles.start(terminal_id, command, size)
         except (Failure, OSError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from svc_helper.agent.calls import Failure
 from svc_helper.shim.loop import IN, OUT, Loop, Timer
 from svc_helper.shim.scrollback import Scrollback
 from svc_helper.wire.quick_typing import Protocol
@@ -18,6 +17,7 @@ from svc_helper.wire.terminal_frames import DATA_MAX, FRAME_MAX, OUTPUT, SKIPPED
 _LAST_S = 30  # for a viewer to read the end of a terminal that has ended
 _AHEAD_MAX = 64 * 1024  # bytes that the quickest viewer has yet to read, beyond which the shell waits
 
+KIND = socket.SOCK_SEQPACKET  # of a viewer's socket
 Size = tuple[int, int]  # columns, rows
 
 
@@ -235,14 +235,3 @@ class Audience:
         """Detach everybody."""
         for viewer in list(self._viewers):
             viewer.close()
-
-
-def viewer_socket(fds: list[int]) -> socket.socket:
-    """The one socket that came with a request; raises Failure, and leaves the rest to be closed."""
-    if len(fds) != 1:
-        raise Failure("protocol", "no viewer came with the request")
-    sock = socket.socket(fileno=fds.pop())
-    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_SEQPACKET:
-        sock.close()
-        raise Failure("protocol", "the viewer is no pair of message sockets")
-    return sock

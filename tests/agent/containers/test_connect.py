@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 from agent.containers.test_exec import run
 from agent.containers.test_launchers import start
-from agent.containers.test_ports import HUNDRED_MB, Make, Serve, everything, rows, serving
+from agent.containers.test_ports import Make, Serve, everything, rows, serving, there_and_back
 from agent.containers.test_shims import only_shim, shims
 from agent.priv_ns import IN_EACH_STORE, Agent, Answer, User, wait_for
 
@@ -69,22 +67,8 @@ def test_a_hundred_megabytes_there_and_back(
 ) -> None:
     ws = make(**changes)
     serve(ws, "127.0.0.1", 7001, "echo")
-    block = os.urandom(1_000_000)
-    sent, received = hashlib.sha256(), hashlib.sha256()
     with connect(agent, ws, 7001) as stream:
-
-        def send() -> None:
-            for _ in range(HUNDRED_MB // len(block)):
-                stream.sendall(block)
-                sent.update(block)
-            stream.shutdown(socket.SHUT_WR)
-
-        sending = threading.Thread(target=send)
-        sending.start()
-        while part := stream.recv(1 << 20):
-            received.update(part)
-        sending.join()
-    assert received.hexdigest() == sent.hexdigest()
+        there_and_back(stream)
 
 
 def test_half_closed_stays_half_closed(agent: Agent, make: Make, serve: Serve) -> None:

@@ -111,6 +111,26 @@ def test_one_that_listens_only_on_ipv6(agent: Agent, make: Make, serve: Serve) -
         assert everything(sock) == b"six\n"
 
 
+def there_and_back(sock: socket.socket) -> None:
+    """Send a hundred megabytes to a program that echoes them, while they come back as they were."""
+    block = os.urandom(1_000_000)
+    sent, received, count = hashlib.sha256(), hashlib.sha256(), 0
+
+    def send() -> None:
+        for _ in range(HUNDRED_MB // len(block)):
+            sock.sendall(block)
+            sent.update(block)
+        sock.shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    while part := sock.recv(1 << 18):
+        received.update(part)
+        count += len(part)
+    sender.join()
+    assert (count, received.digest()) == (HUNDRED_MB, sent.digest())
+
+
 @pytest.mark.parametrize("changes", [{}, {"run_as": {"uid": 1234, "gid": 1234}}], ids=["root", "keep-id"])
 def test_a_hundred_megabytes_there_and_back(
     agent: Agent, make: Make, serve: Serve, changes: dict[str, Any]
@@ -118,23 +138,8 @@ def test_a_hundred_megabytes_there_and_back(
     ws = make(**changes)
     serve(ws, "127.0.0.1", 7001, "echo")
     port = open_port(agent, ws, 7001)
-    block = os.urandom(1_000_000)
-    sent, received, count = hashlib.sha256(), hashlib.sha256(), 0
     with connected(port) as sock:
-
-        def send() -> None:
-            for _ in range(HUNDRED_MB // len(block)):
-                sock.sendall(block)
-                sent.update(block)
-            sock.shutdown(socket.SHUT_WR)
-
-        sender = threading.Thread(target=send)
-        sender.start()
-        while part := sock.recv(1 << 18):
-            received.update(part)
-            count += len(part)
-        sender.join()
-    assert (count, received.digest()) == (HUNDRED_MB, sent.digest())
+        there_and_back(sock)
     assert rows(agent, ws)[0]["bytes"] == 2 * HUNDRED_MB
 
 

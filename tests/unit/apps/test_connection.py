@@ -210,6 +210,20 @@ def test_who_may_not_come_in(begin: Begin, headers: dict[str, str], expected: tu
     assert not stage.program.threads, "no program has heard of it"
 
 
+def test_who_may_not_come_in_is_told_so_while_they_send(begin: Begin) -> None:
+    """What is left of the request is read, and dropped: else the answer is lost with the connection."""
+    stage = begin(echo)
+    with stage.client() as client:
+        head = f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 5000000\r\n\r\n"
+        client.sendall(head.encode() + bytes(5_000_000))
+        client.sendall(GET.encode() + b"\r\n")  # and one more, which is nobody's
+        got = everything(client)
+    assert got.startswith(b"HTTP/1.1 401 ")
+    assert got.count(b"HTTP/1.1 ") == 1
+    assert stage.gone.acquire(timeout=5)
+    assert not stage.program.threads
+
+
 def test_what_the_authority_says(begin: Begin) -> None:
     stage = begin(echo)
     stage.refusal = Refused(502, "app_not_listening", "nothing listens")

@@ -101,4 +101,10 @@ def test_it_ends_what_is_under_way(listener: socket.socket) -> None:
         stage.ask(gateway.close)
         client.settimeout(30)
         assert client.recv(1) == b""
+    with connect(listener) as late:  # the listener is its caller's again
+        late.settimeout(0.3)
+        late.sendall((GET + "\r\n").encode())
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        assert not stage.ask(lambda: gateway.connections)
     stage.close()
