@@ -261,8 +261,8 @@ def test_in_a_container(
         "hooks": [
             {
                 "hookName": "createContainer",
-                "path": "/usr/bin/touch",
-                "args": ["touch", f"{user.home}/work/hooked"],
+                "path": "/bin/sh",  # a hook reads the state that crun writes to it, or crun fails: broken pipe
+                "args": ["sh", "-c", f"cat >/dev/null; touch {user.home}/work/hooked"],
             }
         ],
     }

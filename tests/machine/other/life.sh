@@ -21,10 +21,14 @@ check 'another workspace with a port and a launcher starts' make_again
 check 'its launcher is reached through its port' again_serves 1
 check 'what its launcher prints is captured' again_said 'start number 1'
 
-by_terminal() { demo script -qec "svc ws shell ${1:-first} --command 'tty; id -u'" /dev/null </dev/null | tr -d '\r'; }
+by_terminal() { # its standard input stays open: script echoes the end of one as "^@" into what is printed
+    demo script -qec "svc ws shell ${1:-first} --command 'tty; id -u'" /dev/null <> <(:) | tr -d '\r'
+}
 has_a_terminal() {
-    by_terminal
-    by_terminal | grep -qx '/dev/pts/[0-9]*'
+    local said
+    said=$(by_terminal)
+    echo "$said"
+    grep -qx '/dev/pts/[0-9]*' <<<"$said"
 }
 check 'a terminal opens in it' has_a_terminal
 
