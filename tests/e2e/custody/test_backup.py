@@ -156,14 +156,17 @@ def test_a_full_disk_of_backups(service: Service, tmp_path: Path) -> None:
 
 
 def save_what_can_be_read(raw: Path) -> None:
-    """Run the command of docs/backup.md on a raw copy; it makes a sound database with most of the rows."""
+    """Run the command of docs/backup.md on a raw copy; it makes a sound database with most of the rows.
+
+    Its exit code is 1 where damage reads as rows that break a constraint: those it leaves out.
+    """
     page = (Path(__file__).parents[3] / "docs/backup.md").read_text()
     [line] = [line.strip() for line in page.splitlines() if " .dump " in line]
     folder = raw.parent / "saved"
     folder.mkdir()
     raw_copy = folder / "damaged.db"
     raw_copy.write_bytes(raw.read_bytes())
-    subprocess.run(line, shell=True, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(line, shell=True, cwd=folder, check=False, stderr=subprocess.DEVNULL)
     with contextlib.closing(sqlite3.connect(folder / "saved.db")) as saved:
         assert saved.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert saved.execute("SELECT count(*) FROM schema_migrations").fetchone()[0] >= 8
