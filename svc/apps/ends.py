@@ -6,6 +6,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from svc.descriptors import guarded
 from svc_helper.shim.loop import ERR, HUP, IN, OUT, Loop
 
 READ_BYTES = 64 * 1024  # of one turn
@@ -17,12 +18,14 @@ class End:
 
     `took` may close it. After an error `lost` is called, once, and nothing after it. What one that has gone
     sent before is read to its end if `receives_rest`: an answer counts although its program has closed.
-    Otherwise it is lost as soon as nobody is there.
+    Otherwise it is lost as soon as nobody is there. Descriptors that a program sends with its bytes are not
+    received: they end it.
     """
 
     def __init__(
         self, loop: Loop, sock: socket.socket, took: Callable[[bytes], None], *, receives_rest: bool = False
     ) -> None:
+        sock = guarded(sock)
         sock.setblocking(False)
         self.loop, self.sock, self.took, self.receives_rest = loop, sock, took, receives_rest
         self.moved: Callable[[], None] = lambda: None

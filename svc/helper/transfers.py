@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from svc import errors
+from svc.descriptors import SO_PASSRIGHTS
 from svc.helper.replies import Conversation, data_of
 from svc_helper.wire.protocol import RIGHTS_MAX, Frame, send
 
-SO_PASSRIGHTS = 83  # Linux 6.16: whether a socket takes descriptors; Python has no name for it yet
 PART = 256 * 1024
 LAST_MESSAGE_S = 30.0  # of an agent that has closed its data stream
 
@@ -35,7 +35,7 @@ class DataStream:
         sock.setblocking(False)
         self.sock = sock
         self.discard = discard  # closes unexpected descriptors
-        self.may_splice = _refuses_descriptors(sock)  # splice would close received descriptors here
+        self.may_splice = refuses_descriptors(sock)  # splice would close received descriptors here
 
     def fileno(self) -> int:
         """The socket's descriptor."""
@@ -202,7 +202,7 @@ def _is_empty(sock: socket.socket) -> bool:
         return True
 
 
-def _refuses_descriptors(sock: socket.socket) -> bool:
+def refuses_descriptors(sock: socket.socket) -> bool:
     """Make the kernel refuse descriptors from the other end; False where it cannot."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)

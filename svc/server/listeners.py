@@ -1,4 +1,4 @@
-"""The listening sockets: the peer-credential listener and the TLS listener.
+"""The listening sockets: the peer-credential listener, the TLS listener and that of apps on loopback.
 
 Root binds them and passes them on by descriptor: no unprivileged process can bind them, and
 a restarted child finds them unchanged.
@@ -7,18 +7,21 @@ a restarted child finds them unchanged.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
 
+from svc.descriptors import SO_PASSRIGHTS
 from svc.errors import HostRefused
 from svc.host.owner import repair_command
+from svc.log import log
 from svc.service_commands import status_command
 from svc_helper.wire import sock_diag
 
 BACKLOG = 256
 DOCTOR = "sudo svc admin doctor"
-SO_PASSRIGHTS = 83  # Linux 6.16; accepted sockets have it from the listener
+WITHOUT_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def unix_listener(path: str) -> socket.socket:
@@ -46,6 +49,8 @@ def _repair() -> str:
 
 def refuse_descriptors(listener: socket.socket) -> None:
     """Have the kernel refuse descriptors that clients send with a request, on all connections to come.
+
+    Accepted sockets have it from the listener.
 
     Older kernels cannot: there the listener's process looks out for them.
     """
@@ -89,6 +94,31 @@ def tcp_listener(host: str, port: int) -> socket.socket:
         raise HostRefused(
             f"cannot listen on port {port}: {error.strerror}", hint=f"ss -ltnp 'sport = :{port}'"
         ) from None
+
+
+def app_listeners(port: int) -> list[socket.socket]:
+    """The listeners of apps on 127.0.0.1 and ::1, both or none; none for the port 0.
+
+    Whoever had one of the two would be where browsers look for the apps of others. A host
+    without IPv6 has the first alone. A port that is taken is logged: the service has no less for it.
+    """
+    if port == 0:
+        return []
+    listening: list[socket.socket] = []
+    try:
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            try:
+                listening.append(socket.create_server((address, port), family=family, backlog=BACKLOG))
+            except OSError as error:
+                if family != socket.AF_INET6 or error.errno not in WITHOUT_IPV6:
+                    raise
+    except OSError as error:
+        for each in listening:
+            each.close()
+        why = f"cannot listen on port {port} of {address}: {error.strerror}"
+        log("supervisor", f"no apps in the browser on this host: {why}", "error")
+        return []
+    return listening
 
 
 def netlink() -> int:

@@ -261,7 +261,7 @@ def test_in_a_container(
         "hooks": [
             {
                 "hookName": "createContainer",
-                "path": "/bin/sh",  # a hook reads the state that crun writes to it, or crun fails: broken pipe
+                "path": "/bin/sh",  # a hook must read the state that crun writes to it: broken pipe
                 "args": ["sh", "-c", f"cat >/dev/null; touch {user.home}/work/hooked"],
             }
         ],

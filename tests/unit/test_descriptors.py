@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hostile.attackers.crowds import clogged, send_last_copy
 
-from svc.web.gunicorn_worker import descriptors
-from svc.web.gunicorn_worker.descriptors import SO_PASSRIGHTS, Brought, GuardedSocket, guarded
+from svc import descriptors
+from svc.descriptors import SO_PASSRIGHTS, Brought, GuardedSocket, guarded
 
 AT_ONCE_S = 2
 

@@ -1,4 +1,4 @@
-"""Descriptors that a client of the host socket sends with a request: never received, never waited for.
+"""Descriptors that the other end of a Unix socket sends with its bytes: never received, never waited for.
 
 Whoever takes or closes the last copy of a TCP connection with SO_LINGER waits for its far
 end. Linux 6.16 and newer refuse such messages to a listener with SO_PASSRIGHTS at 0 (root
@@ -36,7 +36,7 @@ class GuardedSocket(socket.socket):
         """
         found, _, message_flags, _ = self.recvmsg(size, 0, flags | socket.MSG_PEEK)
         if message_flags & socket.MSG_CTRUNC:
-            raise Brought("descriptors came with the request")
+            raise Brought("descriptors came with the bytes")
         if flags & socket.MSG_PEEK or not found:
             return found
         return super().recv(len(found), flags)
