@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from svc_helper.wire.limits import SLUG
 
+LOCAL = "localhost"  # names below it are this host's in every browser, without DNS
 LABEL_MAX = 63  # of a name in DNS
 NAME_MAX = LABEL_MAX - len("-f7d3k2qa") - 1  # characters of a port that has an origin; one is left for later
 

@@ -7,27 +7,29 @@ bytes pass as they are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 import h11
 
-from svc.apps import credentials, heads, same_origin
+from svc.apps import credentials, entry, heads, pages, same_origin
 from svc.apps.addresses import Place
 from svc.apps.ends import End
+from svc.apps.entry import CROSS_ORIGIN, Entry
 from svc.apps.heads import Target, Visitor
-from svc.apps.pair import Asked, Authority, Opened, Refused
+from svc.apps.pages import Said
+from svc.apps.pair import BUSY, Answer, Asked, Authority, Opened, Refused
 from svc_helper.shim.loop import Loop
 
 HEAD_MAX = 64 * 1024  # bytes
 FIELDS_MAX = 100
 HEAD_S, KEPT_S = 10.0, 60.0  # for a head that has begun, and between two requests
+CHECK_S = 15.0  # the longest time for which a visitor who was let in is not judged again
 AGAIN = (b"GET", b"HEAD", b"OPTIONS")  # sent once more when a kept stream turns out to have ended
 
 SIGN_IN = Refused(401, "app_sign_in", "sign in first")
-CROSS_ORIGIN = Refused(403, "app_cross_origin", "another page asked for this")
 NOT_FOUND = Refused(404, "app_not_found", "there is no such app, or it is not yours")
 BAD_RESPONSE = Refused(502, "app_bad_response", "the program's answer is no HTTP")
 LARGE_HEAD = Refused(431, "headers_too_large", f"a head has at most {FIELDS_MAX} fields and 64 KiB")
@@ -42,6 +44,7 @@ class Program:
     asked: Asked
     target: Target
     visitor: Visitor
+    visit: str  # names what lets the visitor in
     http: h11.Connection
     is_kept: bool = False  # it has had a request before
 
@@ -64,6 +67,8 @@ class Connection:
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX)
         self.program: Program | None = None
         self.request: h11.Request | None = None  # the present one
+        self.place: Place | None = None  # of its app
+        self.entry: Entry | None = None  # a request of the service's own, while its body comes
         self.is_waiting = False  # for the authority: what the browser sends meanwhile stays where it is
         self.is_tunnel = self.is_ending = self.is_closed = False
         self.timer = loop.later(HEAD_S, self.close)
@@ -108,7 +113,8 @@ class Connection:
         return self.is_closed or self.is_ending or self.is_tunnel
 
     def _has_room(self) -> bool:
-        return self.program is None or self.program.end.has_room
+        """Whether what a request brings has somewhere to go: to the program, or into an answer of our own."""
+        return self.browser.has_room if self.program is None else self.program.end.has_room
 
     def _handle(self, event: object) -> None:
         if isinstance(event, h11.Request):
@@ -116,11 +122,23 @@ class Connection:
             self.request = event
             self._judge(event)
         elif isinstance(event, h11.ConnectionClosed):
-            self.close()
+            self._end(KEPT_S)
+        elif self.entry is not None:
+            self._go_on_with(self.entry, event)
         elif isinstance(event, h11.Data):
             self._go_on(event)
         elif isinstance(event, h11.EndOfMessage):
             self._go_on(h11.EndOfMessage())  # trailers stay behind
+
+    def _go_on_with(self, own: Entry, event: object) -> None:
+        """With the body of a request of the service's own, or with its answer."""
+        if isinstance(event, h11.Data):
+            own.take(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            self.entry = None
+            self.timer.drop()
+            self.is_waiting = True
+            own.end(self._said_later)
 
     def _go_on(self, event: h11.Data | h11.EndOfMessage) -> None:
         """With a request's body; what comes after the answer is nobody's."""
@@ -131,12 +149,17 @@ class Connection:
         """Find out whose request it is, and get the way in."""
         fields = list(request.headers)
         hosts = same_origin.values(fields, b"host")
-        place = self.find(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
+        place = self.place = self.find(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
         if _is_large(fields):
             self._refuse(LARGE_HEAD)
             return
         if place is None:
             self._refuse(NOT_FOUND)
+            return
+        if entry.is_own(request.target):
+            self.entry = Entry(request, place, self.address, self.authority)
+            self.timer = self.loop.later(HEAD_S, self.close)  # for its body, which is small
+            self._invite()
             return
         cookie, token = credentials.of(fields)
         if not cookie and not token:
@@ -158,10 +181,10 @@ class Connection:
         self.is_waiting = True
         self.authority.open(asked, lambda answer: self._answered(request, asked, answer))
 
-    def _answered(self, request: h11.Request, asked: Asked, answer: Opened | Refused) -> None:
+    def _answered(self, request: h11.Request, asked: Asked, answer: Answer) -> None:
         self.is_waiting = False
-        if isinstance(answer, Refused):
-            self._refuse(answer)
+        if not isinstance(answer, Opened):
+            self._refuse(answer if isinstance(answer, Refused) else BUSY)
             return
         if self.is_closed:
             answer.stream.close()
@@ -171,19 +194,38 @@ class Connection:
             asked,
             Target(asked.place.origin, answer.local, answer.scheme, answer.is_public),
             Visitor(answer.user, self.address),
+            answer.visit,
             h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_MAX),
         )
         program.end.moved, program.end.lost = self._program_read, self._program_lost
+        self.loop.later(CHECK_S, lambda: self._check(program))
         self._forward(program, request)
         if self.http.their_state is not h11.SEND_BODY:  # sent again: its end has been handled before
             self._go_on(h11.EndOfMessage())
         self._take_requests()
+
+    def _check(self, program: Program) -> None:
+        """Judge the visitor again, for as long as the stream to the program is there."""
+        if self.program is program:
+            self.authority.check(program.asked, lambda answer: self._checked(program, answer))
+
+    def _checked(self, program: Program, answer: Answer) -> None:
+        if self.program is not program:
+            return
+        if isinstance(answer, Refused) and answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.close()
+        else:  # the service's own trouble ends nothing
+            self.loop.later(CHECK_S, lambda: self._check(program))
 
     def _forward(self, program: Program, request: h11.Request) -> None:
         message = heads.to_program(
             list(request.headers), program.target, program.visitor, upgrade=_is_websocket(request)
         )
         self._send(program, h11.Request(method=request.method, target=request.target, headers=message))
+        self._invite()
+
+    def _invite(self) -> None:
+        """Ask for the body of a request that waits to be asked."""
         if self.http.they_are_waiting_for_100_continue:
             self._answer(h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[]))
 
@@ -240,12 +282,14 @@ class Connection:
     def _answer(self, event: h11.Event) -> None:
         self.browser.write(self.http.send(event) or b"")
 
-    def _end_exchange(self, program: Program) -> None:
+    def _end_exchange(self, program: Program | None) -> None:
         """The answer is complete: the next request, if both sides can have one."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             self._end()
             return
-        if program.http.our_state is h11.DONE and program.http.their_state is h11.DONE:
+        if program is None:
+            pass  # the service's own
+        elif program.http.our_state is h11.DONE and program.http.their_state is h11.DONE:
             program.http.start_next_cycle()
         else:
             self._drop_program()
@@ -308,7 +352,9 @@ class Connection:
     # --- room again --------------------------------------------------------------------------------
 
     def _browser_read(self) -> None:
-        if self.program is not None and self.browser.has_room:
+        if self.program is None:
+            self._take_requests()
+        elif self.browser.has_room:
             self.program.end.read(True)
             if self.is_tunnel:
                 self._close_if_over()
@@ -324,33 +370,53 @@ class Connection:
 
     # --- what the service says itself --------------------------------------------------------------
 
+    def _said_later(self, said: Said | Refused) -> None:
+        """Not within the turn that took the request: a thousand may have come in one piece."""
+        self.loop.later(0, partial(self._said, said))
+
+    def _said(self, said: Said | Refused) -> None:
+        """The service's own answer to a request of its own."""
+        self.is_waiting = False
+        if isinstance(said, Refused):
+            self._refuse(said)
+        elif not self.is_closed:
+            self._say(said)
+            self._end_exchange(None)
+
     def _refuse(self, refused: Refused) -> None:
         """Answer in the program's place, and close: what else the browser sends is nobody's."""
-        body = json.dumps({"error": {"code": refused.code, "message": refused.message}}).encode()
         if not self.is_closed and self.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            fields = [
-                ("content-type", "application/json"),
-                ("content-length", str(len(body))),
-                ("cache-control", "no-store"),
-                ("connection", "close"),
-            ]
-            self._answer(h11.Response(status_code=refused.status, headers=fields))
-            self._answer(h11.Data(data=body))
-            self._answer(h11.EndOfMessage())
+            as_page = self.request is not None and same_origin.is_for_tab(list(self.request.headers))
+            app = self.place.app if self.place else None
+            self._say(pages.refusal(refused, app, as_page=as_page), ("connection", "close"))
         self._end()
 
-    def _end(self) -> None:
+    def _say(self, said: Said, *more: tuple[str, str]) -> None:
+        fields = [*said.fields, *more]
+        if said.status != HTTPStatus.NO_CONTENT:
+            fields.append(("content-length", str(len(said.body))))
+        self._answer(h11.Response(status_code=said.status, headers=fields))
+        if said.body and (self.request is None or self.request.method != b"HEAD"):
+            self._answer(h11.Data(data=said.body))
+        self._answer(h11.EndOfMessage())
+
+    def _end(self, within_s: float = HEAD_S) -> None:
         """Close when the browser has read what waits for it; what it still sends is read, and dropped."""
         self._drop_program()
         if self.is_closed:
             return
         self.is_ending = True
-        self.browser.took = lambda data: None if data else self.close()
-        self.browser.moved = lambda: None
+        self.browser.took = lambda _: self._close_if_read()
+        self.browser.moved = self._close_if_read
         self.browser.read(True)
         self.browser.finish()
         self.timer.drop()
-        self.timer = self.loop.later(HEAD_S, self.close)
+        self.timer = self.loop.later(within_s, self.close)
+        self._close_if_read()
+
+    def _close_if_read(self) -> None:
+        if self.browser.has_ended and not self.browser.output:
+            self.close()
 
 
 def _is_large(fields: list[tuple[bytes, bytes]]) -> bool:

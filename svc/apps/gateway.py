@@ -50,6 +50,13 @@ class Gateway:
         for connection in list(self.connections):
             connection.close()
 
+    def end(self, visits: Sequence[str]) -> None:
+        """End the connections of visitors whose sign-in has ended."""
+        ended = set(visits)
+        for connection in list(self.connections):
+            if connection.program is not None and connection.program.visit in ended:
+                connection.close()
+
     def _listen(self) -> None:
         if not self.is_listening and not self.is_closed and len(self.connections) < self.most:
             self.is_listening = True

@@ -19,13 +19,10 @@ def values(fields: Fields, name: bytes) -> list[bytes]:
     return [value for key, value in fields if key == name]
 
 
-def is_navigation(method: str, fields: Fields) -> bool:
-    """Whether a browser asks for a document of a tab: not of a frame, and not from a script."""
-    return (
-        method in READING
-        and values(fields, b"sec-fetch-mode") == [b"navigate"]
-        and values(fields, b"sec-fetch-dest") == [b"document"]
-    )
+def is_for_tab(fields: Fields) -> bool:
+    """Whether a browser asks for the document of a tab: not of a frame, and not from a script."""
+    modes, kinds = values(fields, b"sec-fetch-mode"), values(fields, b"sec-fetch-dest")
+    return modes == [b"navigate"] and kinds == [b"document"]
 
 
 def is_own(method: str, fields: Fields, origin: str, *, upgrade: bool) -> bool:
@@ -41,4 +38,4 @@ def is_own(method: str, fields: Fields, origin: str, *, upgrade: bool) -> bool:
     sites = values(fields, b"sec-fetch-site")
     if not sites:  # an older browser, or a program that keeps cookies
         return not origins or is_same
-    return (sites[0] in OWN and len(sites) == 1) or is_navigation(method, fields)
+    return (sites[0] in OWN and len(sites) == 1) or (method in READING and is_for_tab(fields))

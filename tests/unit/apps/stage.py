@@ -11,11 +11,13 @@ from typing import Any
 from svc.apps.addresses import Place, find
 from svc.apps.connection import Connection
 from svc.apps.ends import End
-from svc.apps.pair import Asked, Opened, Refused
+from svc.apps.pair import Answer, Asked, Checked, Described, Entered, Left, Opened, Refused, Ticket
 from svc_helper.shim.loop import IN, Loop
 
 HOST = "lab-f7d3k2qa.localhost:24681"
 ORIGIN = f"http://{HOST}"
+TICKET = "svc_tkt_" + "0a" * 32
+USED = Refused(401, "app_sign_in", "the link was used before")
 Serve = Callable[[socket.socket], None]
 
 
@@ -47,6 +49,8 @@ class Stage:
         self.program = Program(serve)
         self.is_public = is_public
         self.asked: list[Asked] = []
+        self.checked: list[Asked] = []
+        self.tickets = {TICKET}
         self.refusal: Refused | None = None
         self.connections: list[Connection] = []
         self.gone = threading.Semaphore(0)
@@ -57,7 +61,7 @@ class Stage:
         self.thread = threading.Thread(target=self.loop.run, daemon=True)
         self.thread.start()
 
-    def open(self, asked: Asked, then: Callable[[Opened | Refused], None]) -> None:
+    def open(self, asked: Asked, then: Callable[[Answer], None]) -> None:
         """Judge, a moment later."""
         self.asked.append(asked)
         self.loop.later(0.001, lambda: then(self._answer(asked)))
@@ -68,7 +72,31 @@ class Stage:
         if asked.cookie not in ("ada", "bob") and not asked.token:
             return Refused(401, "app_sign_in", "sign in first")
         user = asked.cookie or "by token"
-        return Opened(user, self.program.connect(), "127.0.0.1:8888", "http", self.is_public)
+        return Opened(user, f"app-{user}", self.program.connect(), "127.0.0.1:8888", "http", self.is_public)
+
+    def check(self, asked: Asked, then: Callable[[Answer], None]) -> None:
+        """Judge again, a moment later."""
+        self.checked.append(asked)
+        self.loop.later(0.001, lambda: then(self.refusal or Checked()))
+
+    def describe(self, ticket: Ticket, then: Callable[[Answer], None]) -> None:
+        """One ticket is good, and stays so until it is used."""
+        self.loop.later(0.001, lambda: then(self.refusal or self._judge(ticket, Described("ada", "notes"))))
+
+    def enter(self, ticket: Ticket, then: Callable[[Answer], None]) -> None:
+        """Take the ticket from a page of the app's own."""
+        is_own = ticket.poster == ticket.place.origin
+        answer = self._judge(ticket, Entered("ada")) if is_own else USED
+        self.tickets.discard(ticket.secret)
+        self.loop.later(0.001, lambda: then(answer))
+
+    def leave(self, asked: Asked, then: Callable[[Answer], None]) -> None:
+        """Forget nothing: the test sees who asked."""
+        self.asked.append(asked)
+        then(Left())
+
+    def _judge(self, ticket: Ticket, answer: Answer) -> Answer:
+        return answer if ticket.secret in self.tickets else USED
 
     def ask(self, act: Callable[[], Any]) -> Any:
         """Have something done in the loop."""

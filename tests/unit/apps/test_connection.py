@@ -17,7 +17,9 @@ from typing import Any
 import h11
 import pytest
 from unit.apps.stage import HOST, ORIGIN, Serve, Stage
+from waiting import until
 
+from svc.apps import connection
 from svc.apps.ends import BUFFER_MAX, READ_BYTES
 from svc.apps.pair import Refused
 
@@ -539,3 +541,22 @@ def test_a_browser_that_leaves_takes_the_stream_along(begin: Begin) -> None:
     client.close()
     assert ended.wait(30)
     assert stage.gone.acquire(timeout=30)
+
+
+@pytest.mark.parametrize(("status", "goes_on"), [(401, False), (404, False), (503, True)])
+def test_a_visitor_is_judged_again(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, status: int, goes_on: bool
+) -> None:
+    """The trouble of the service itself ends nobody's work."""
+    monkeypatch.setattr(connection, "CHECK_S", 0.02)
+    stage = begin(echo)
+    with stage.client() as client:
+        assert call(client).status == 200
+        until(lambda: stage.checked, 30, 0.01)
+        stage.refusal = Refused(status, "no", "no")
+        if not goes_on:
+            assert client.recv(1) == b""
+            return
+        seen = len(stage.checked)
+        until(lambda: len(stage.checked) > seen + 1, 30, 0.01)
+        assert call(client).status == 200

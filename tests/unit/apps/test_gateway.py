@@ -108,3 +108,12 @@ def test_it_ends_what_is_under_way(listener: socket.socket) -> None:
             late.recv(1)
         assert not stage.ask(lambda: gateway.connections)
     stage.close()
+
+
+def test_an_end_of_the_sign_in_ends_its_connections(stage: Stage, listener: socket.socket) -> None:
+    with connect(listener) as ada, connect(listener) as bob:
+        assert call(ada).status == 200
+        assert call(bob, Cookie="__Host-svc-app=bob").status == 200
+        stage.ask(lambda: stage.gateway.end(["app-ada", "app-nobody"]))  # type: ignore[attr-defined]
+        assert ada.recv(1) == b""
+        assert call(bob, Cookie="__Host-svc-app=bob").status == 200

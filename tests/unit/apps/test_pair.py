@@ -13,7 +13,7 @@ import pytest
 
 from svc.apps import pair
 from svc.apps.addresses import App, Place
-from svc.apps.pair import Asked, Opened, Refused
+from svc.apps.pair import Answer, Asked, Checked, Described, Entered, Left, Opened, Refused, Ticket
 from svc_helper.shim.loop import Loop
 from svc_helper.wire.protocol import ProtocolError, receive, send
 
@@ -29,7 +29,6 @@ MESSAGE = {
         "token": "",
     },
 }
-Answer = Callable[[pair.Question], object]
 
 
 class Ends:
@@ -38,13 +37,15 @@ class Ends:
     def __init__(self) -> None:
         self.apps, self.listener = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.loop = Loop()
-        self.found: list[Opened | Refused] = []
+        self.found: list[Answer] = []
 
-    def ask(self, answer: Callable[[socket.socket], object]) -> Opened | Refused:
+    def ask(
+        self, answer: Callable[[socket.socket], object], do: str = "open", presented: Asked | Ticket = ASKED
+    ) -> Answer:
         """The answer to a question that `answer` has taken, in a thread."""
         thread = threading.Thread(target=answer, args=(self.listener,))
         thread.start()
-        pair.Listener(self.loop, self.apps).open(ASKED, self.found.append)
+        getattr(pair.Listener(self.loop, self.apps), do)(presented, self.found.append)
         while not self.found:
             self.loop.turn(30)
         thread.join()
@@ -69,14 +70,14 @@ def test_a_visitor_is_let_in_with_a_stream(ends: Ends) -> None:
 
     def answer(listener: socket.socket) -> None:
         question = pair.next_question(listener)
-        assert question.asked == ASKED
-        question.opened(Opened("ada", theirs, "127.0.0.1:8888", "http", False))
+        assert (question.do, question.presented) == ("open", ASKED)
+        question.answer(Opened("ada", "app-1", theirs, "127.0.0.1:8888", "http", False))
 
     with ours:
         opened = ends.ask(answer)
         assert isinstance(opened, Opened)
         with opened.stream as stream:
-            assert opened[:1] + opened[2:] == ("ada", "127.0.0.1:8888", "http", False)
+            assert opened[:2] + opened[3:] == ("ada", "app-1", "127.0.0.1:8888", "http", False)
             ours.sendall(b"through")
             assert stream.recv(7) == b"through"
         assert ours.recv(1) == b"", "the listener has kept none"
@@ -84,7 +85,51 @@ def test_a_visitor_is_let_in_with_a_stream(ends: Ends) -> None:
 
 def test_a_visitor_is_refused(ends: Ends) -> None:
     refused = Refused(502, "app_not_listening", "nothing listens")
-    assert ends.ask(lambda listener: pair.next_question(listener).refused(refused)) == refused
+    assert ends.ask(lambda listener: pair.next_question(listener).answer(refused)) == refused
+
+
+TICKET = Ticket(ASKED.place, "192.0.2.7", "svc_tkt_1", ASKED.place.origin)
+LEAVING = ASKED._replace(token="")
+
+
+@pytest.mark.parametrize(
+    ("do", "presented", "answer"),
+    [
+        ("describe", TICKET._replace(poster=""), Described("ada", "notes")),
+        ("enter", TICKET, Entered("c00kie")),
+        ("enter", TICKET, Refused(401, "app_sign_in", "used before", "svc ws open ws-f7d3k2qa lab --link")),
+        ("leave", LEAVING, Left()),
+        ("check", ASKED, Checked()),
+        ("check", ASKED, Refused(401, "app_sign_in", "sign in first")),
+    ],
+)
+def test_other_questions(ends: Ends, do: str, presented: Asked | Ticket, answer: Answer) -> None:
+    def take(listener: socket.socket) -> None:
+        question = pair.next_question(listener)
+        assert (question.do, question.presented) == (do, presented)
+        question.answer(answer)
+
+    assert ends.ask(take, do, presented) == answer
+
+
+def test_the_listener_says_what_has_ended(ends: Ends) -> None:
+    found: list[str] = []
+    pair.Listener(ends.loop, ends.apps).on_ended(found.extend)
+    pair.say_ended(ends.listener, [f"app-{number}" for number in range(2 * pair.ENDED_MAX + 1)])
+    for message in ({"ended": []}, {"ended": [1]}, {"more": 1}):
+        send(ends.listener, message)
+    while len(found) < 2 * pair.ENDED_MAX + 1:
+        ends.loop.turn(5)
+    assert found[0] == "app-0"
+    for _ in range(5):
+        ends.loop.turn(0)
+    ends.listener.close()
+    with pytest.raises(SystemExit):
+        ends.loop.turn(5)
+
+
+def test_a_ticket_is_in_no_text() -> None:
+    assert "svc_tkt" not in f"{TICKET} {TICKET!r}"
 
 
 def raw(message: dict[str, Any], fds: int = 0) -> Callable[[socket.socket], None]:
@@ -99,7 +144,7 @@ def raw(message: dict[str, Any], fds: int = 0) -> Callable[[socket.socket], None
     return answer
 
 
-OPENED = {"user": "ada", "local": "127.0.0.1:1", "scheme": "http", "public": False}
+OPENED = {"user": "ada", "visit": "app-1", "local": "127.0.0.1:1", "scheme": "http", "public": False}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +156,7 @@ OPENED = {"user": "ada", "local": "127.0.0.1:1", "scheme": "http", "public": Fal
         ({"ok": True, "data": OPENED}, 2),
         ({"ok": True, "data": OPENED | {"scheme": "ftp"}}, 1),
         ({"ok": True, "data": OPENED | {"more": 1}}, 1),
-        ({"ok": False, "status": 200, "code": "a", "message": "b"}, 0),
+        ({"ok": False, "status": 200, "code": "a", "message": "b", "hint": ""}, 0),
         ({"ok": False, "status": 403, "code": "a"}, 1),
     ],
 )
@@ -178,5 +223,5 @@ def test_an_asker_that_has_gone_costs_nothing(ends: Ends) -> None:
     ours.close()
     mine, other = socket.socketpair()
     with mine, contextlib.closing(other):
-        pair.next_question(ends.listener).opened(Opened("ada", other, "127.0.0.1:1", "http", False))
+        pair.next_question(ends.listener).answer(Opened("ada", "app-1", other, "127.0.0.1:1", "http", False))
         assert mine.recv(1) == b""
