@@ -68,6 +68,16 @@ declare namespace Api {
     workspaces: number;
   }
 
+  interface AppLink {
+    expires_at: string;
+    link: string; // to open in a browser; its secret is in its fragment
+    url: string; // where it leads
+  }
+
+  interface AppOpen {
+    path?: string; // with its query
+  }
+
   interface Attention {
     gpus_lost: number; // running workspaces that lost a GPU: own ones, for administrators all
     operations_failed: number; // own ones that failed in the last 24 hours
@@ -931,11 +941,13 @@ declare namespace Api {
 
   interface PortState {
     access: 'owner' | 'host';
+    app_local_url: string | null; // its own address for a browser on this host; null where there is none
     connect: string; // what a person on this host opens or runs: a URL, HOST:PORT, an `ssh` or `psql` command
     connections: number; // open now
     container_port: number;
     host_port: number; // on 127.0.0.1
     kind: 'http' | 'https' | 'tcp' | 'ssh' | 'postgres';
+    label: string | null; // its name in addresses of apps; null where no browser opens it
     listens: boolean | null; // whether a program listens on `container_port` inside; null: not known
     name: string;
     refused: number; // connections refused since the port was opened, by its `access`
@@ -1801,6 +1813,7 @@ declare namespace Api {
     'GET /api/workspaces/*/ports': PortList;
     'POST /api/workspaces/*/ports': PortState;
     'DELETE /api/workspaces/*/ports/*': null;
+    'POST /api/workspaces/*/ports/*/open': AppLink;
     'POST /api/workspaces/*/rename': Workspace;
     'POST /api/workspaces/*/restart': WorkspaceStarted;
     'POST /api/workspaces/*/start': WorkspaceStarted;

@@ -1,5 +1,20 @@
 -- Generated from schema/migrations by schema/generate.py; do not edit.
 
+CREATE TABLE app_sessions (
+    id TEXT PRIMARY KEY,                  -- names the row, opens nothing
+    cookie_hash TEXT NOT NULL UNIQUE,     -- SHA-256 of the cookie
+    user_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'peer')),   -- of the ticket that it came from
+    credential TEXT NOT NULL,             -- the id of that session; '' for a link made on the host
+    workspace_id TEXT NOT NULL,
+    port TEXT NOT NULL,
+    origin TEXT NOT NULL,                 -- the app's address, as the browser has it
+    address TEXT NOT NULL,                -- where the browser was
+    created_at TEXT NOT NULL,
+    last_used_at TEXT NOT NULL,           -- written once a minute at most
+    FOREIGN KEY (workspace_id, port) REFERENCES ports (workspace_id, name) ON DELETE CASCADE
+) STRICT;
+
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
@@ -303,6 +318,10 @@ CREATE TABLE workspaces (
     UNIQUE (owner_id, name)
 ) STRICT;
 
+CREATE INDEX app_sessions_port ON app_sessions (workspace_id, port);
+
+CREATE INDEX app_sessions_user ON app_sessions (user_id);
+
 CREATE INDEX audit_action ON audit (action)
 WHERE action NOT IN ('workspace.start', 'workspace.stop', 'workspace.exec', 'fs.roots', 'fs.list', 'fs.read',
     'fs.download', 'fs.upload');
@@ -362,6 +381,14 @@ CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);
 CREATE INDEX workspaces_rebooted ON workspaces (status_since) WHERE status_reason = 'host_reboot';
 
 CREATE INDEX workspaces_template ON workspaces (template_id, template_revision);
+
+CREATE TRIGGER app_sessions_end_with_their_account AFTER UPDATE OF disabled ON users WHEN NEW.disabled BEGIN
+    DELETE FROM app_sessions WHERE user_id = NEW.id;
+END;
+
+CREATE TRIGGER app_sessions_end_with_their_session AFTER DELETE ON sessions BEGIN
+    DELETE FROM app_sessions WHERE kind = 'session' AND credential = OLD.id;
+END;
 
 CREATE TRIGGER audit_begins_a_day AFTER INSERT ON audit
 WHEN substr(NEW.at, 1, 10) IS NOT (SELECT substr(at, 1, 10) FROM audit WHERE id = NEW.id - 1) BEGIN

@@ -106,6 +106,12 @@ class Unauthenticated(SvcError):
     code, status = "unauthenticated", 401
 
 
+class AppSignIn(SvcError):
+    """The browser is not signed in to this app, or what it has opens the app no more."""
+
+    code, status = "app_sign_in", 401
+
+
 class TokenExpired(SvcError):
     """The token's secret is correct, but the token has expired."""
 
@@ -401,6 +407,12 @@ class EngineFailed(SvcError):
 
     code, status = "engine_failed", 502
     default_hint = "sudo svc admin doctor"
+
+
+class AppNotFound(SvcError):
+    """There is no app of that name, or it is another user's; the message is the same for both."""
+
+    code, status = "app_not_found", 404
 
 
 class AppNotListening(SvcError):

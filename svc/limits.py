@@ -116,6 +116,7 @@ STREAM_STOP_S = 2.0  # on shutdown, for the last bytes of every stream
 MONITOR_PERIOD_S = 2.0  # between two samples of a live monitor
 HEARTBEAT_S = 15.0  # of silence on a stream, before a sign of life
 PORT_DEFAULT = 24680  # "Default server port"
+APPS_PORT_DEFAULT = 24681  # of apps in the browser, on loopback
 
 # --- passwords (specification, "Authentication" 5) -------------------------------
 PASSWORD_MIN = 8
@@ -138,7 +139,10 @@ SESSION_MAX_S = 7 * 24 * 3600
 SESSION_IDLE_SUPERUSER_S = 2 * 3600
 SESSION_MAX_SUPERUSER_S = 24 * 3600
 SESSIONS_PER_USER = 20  # a new one ends the oldest
+APP_SESSIONS_PER_USER = 64  # browsers that are signed in to apps; likewise
 TICKET_S = 30  # of a one-time ticket: a page follows its link at once
+APP_LINK_S = 300  # of a link that a person reads in a terminal and opens in a browser
+TICKET_LONGEST_S = max(TICKET_S, APP_LINK_S)
 TICKETS_PER_USER = 64  # issued and not used yet
 USE_NOTED_S = 60  # minimum time between two writes of a last use
 CLOCK_AHEAD_S = 60  # a session or token created further in the future is refused: the clock was set back
@@ -152,6 +156,11 @@ ENDED_DAYS_KEPT = 90  # of operations and tokens after their end; the audit keep
 TOKEN_NAME_MAX = 64
 TOKENS_PER_USER = 50
 TOKEN_FAILURES_MAX = 30  # wrong tokens in a minute from one address; more get 429
+
+# --- apps in the browser -----------------------------------------------------------
+APP_CALLS_PER_WORKSPACE = 6  # connections that begin at once: as many as a page opens
+APP_CALLS = 24  # of CALLS_OUTSTANDING_MAX: the API has the rest
+APP_QUESTIONS_PER_WORKSPACE = 128  # that wait
 
 # --- calls to the helper: timeouts -----------------------------------------------
 CALL_LAUNCHER_S = 60

@@ -13,7 +13,7 @@ import os
 import stat
 
 from svc.errors import SettingInvalid, UsageError
-from svc.limits import PORT_DEFAULT, UPLOAD_MAX, WEB_THREADS
+from svc.limits import APPS_PORT_DEFAULT, PORT_DEFAULT, UPLOAD_MAX, WEB_THREADS
 
 TYPE_CHECKING = False  # as typing's own: saves the quick client commands these imports
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ def _absolute(value: str) -> str:
 
 def _port(value: str) -> int:
     return _number(value, 1, 65535, "port number")
+
+
+def _port_or_off(value: str) -> int:
+    return 0 if value in ("0", "off") else _port(value)
 
 
 def _threads(value: str) -> int:
@@ -257,6 +261,12 @@ TABLE = (
     Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS listener."),
     Setting(
         "SVC_HOST", str, "", "Address of the HTTPS listener (default: all addresses; 127.0.0.1 with --dev)."
+    ),
+    Setting(
+        "SVC_APPS_LOCAL_PORT",
+        _port_or_off,
+        str(APPS_PORT_DEFAULT),
+        "TCP port of apps in the browser, on 127.0.0.1 and ::1 of this host; 0 is off.",
     ),
     Setting(
         "SVC_PUBLIC_HOSTS",

@@ -20,7 +20,7 @@ class Access(NamedTuple):
     scope: str = ""  # open to those with this additional scope
     owner: bool = False  # takes ?owner=, and with it root may call
     stream: bool = False  # `svc api` cannot print it
-    credential: bool = False  # creates a credential, which `svc api` never does
+    credential: str = ""  # creates a credential, which `svc api` never does: the command that does
     ticket: bool = False  # opened by a one-time ticket too
     websocket: bool = False  # of a page of this service alone: its Origin is checked
 
@@ -36,7 +36,8 @@ OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another 
 OWNER_ONLY = Access(ACCOUNT, pat=True)  # a workspace's inside: administrators and root get owner_only
 NO_TOKENS = Access(ACCOUNT)  # sessions and the host's socket: a token makes and ends no credentials
 # "Creation is possible only through the CLI"
-ON_THE_HOST = Access(MEMBER, listeners=(UNIX,), credential=True)
+ON_THE_HOST = Access(MEMBER, listeners=(UNIX,), credential="svc token create --help")
+LINK = Access(ACCOUNT, listeners=(UNIX,), credential="svc ws open --help")
 LOGIN = Access(ANYONE, listeners=(TLS,))
 SESSION_ONLY = Access(ACCOUNT, listeners=(TLS,))
 OWN_FILES = Access(MEMBER, scope=FILES)

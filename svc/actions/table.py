@@ -11,6 +11,7 @@ from svc.actions.access import (
     ACCOUNTS,
     ADMINISTRATORS,
     FILE_STREAMS,
+    LINK,
     LOGIN,
     MEMBERS,
     NO_TOKENS,
@@ -130,6 +131,12 @@ WORKSPACE_PORT_REMOVE = Action(
     "workspace.port_remove", "Removed the port", "remove the port", DELETE, "/workspaces/{ref}/ports/{name}",
     MEMBERS, command="svc ws port remove {ref} {name}", gives_back=True, page="/workspaces/<name>/apps",
 )
+APP_LINK = Action(
+    "app.link", "Made a link to an app of", "make a link to an app of", POST,
+    "/workspaces/{ref}/ports/{name}/open", LINK, command="svc ws open {ref} {name} --link",
+    page_note="made on the host, where the kernel knows you; it opens the app in a browser",
+)
+APP_OPEN = Action("app.open", "Signed in to an app of", "sign in to an app of")
 WORKSPACE_RECONCILE = Action("workspace.reconcile", "was found", "be found")
 WORKSPACE_RENAME = Action(
     "workspace.rename", "Renamed", "rename", POST, "/workspaces/{ref}/rename", MEMBERS,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svc.build_keys import license_keys
-from svc.limits import UPLOAD_MAX
+from svc.limits import APPS_PORT_DEFAULT, UPLOAD_MAX
 
 if TYPE_CHECKING:
     from svc.settings import Settings
@@ -26,6 +26,7 @@ class Configuration(NamedTuple):
     file_roots: Mapping[str, bool] = {"work": False}  # each root, and whether it is read-only
     upload_max: int = UPLOAD_MAX
     port_range: tuple[int, int] = (20000, 24000)
+    apps_local_port: int = APPS_PORT_DEFAULT  # of apps in the browser, on loopback; 0 is off
     ssh_host: str = "localhost"  # the name of this host for other computers
     missing_limits: str = "auto"
     gpu_provider: str = "none"
@@ -84,6 +85,7 @@ def configure(settings: Settings, secret: bytes = b"", session_secret: bytes = b
         **for_templates(settings),
         upload_max=settings.upload_max,
         port_range=settings.port_range,
+        apps_local_port=settings.apps_local_port,
         ssh_host=ssh_host(settings.public_hosts),
         missing_limits=settings.missing_limits,
         gpu_provider=settings.gpu_provider,

@@ -20,7 +20,7 @@ from typing import Any
 
 from svc import errors
 from svc.helper.replies import RETRY_AFTER_S, Conversation, data_of, unavailable
-from svc.helper.transfers import DataStream, Transfer, drained
+from svc.helper.transfers import DataStream, Transfer, drained, refuses_descriptors
 from svc.limits import CALLS_OUTSTANDING_MAX, FILE_SOCKET
 from svc.log import log
 from svc_helper.wire.limits import CALLS_PER_USER_MAX
@@ -158,13 +158,44 @@ class Helper:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         drop = partial(self.discard, user)
         with drained(ours, drop), theirs:
-            stream = DataStream(ours, drop)
-            attach = partial(_attach, "output", theirs.fileno())
-            with self._conversation(verb, user, args, rid, peer, attach) as conversation:
-                theirs.close()
-                frame = conversation.wait_for_reply(hangup_fd, None, None)
-            drop(frame.fds)
-            yield data_of(frame, verb, self.pair), stream
+            frame = self._hand_on(verb, user, args, theirs, rid=rid, peer=peer, hangup_fd=hangup_fd)
+            yield data_of(frame, verb, self.pair), DataStream(ours, drop)
+
+    def connected(self, verb: str, user: str, args: dict[str, Any], *, rid: str) -> socket.socket:
+        """As attached(), with a pair of stream sockets and a patient call: our end, which the caller closes.
+
+        What comes there is hostile, and may have descriptors with it where the kernel lets them
+        through. Raises as call() does.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        refuses_descriptors(ours)
+        with ExitStack() as held:
+            held.callback(ours.close)
+            with theirs:
+                frame = self._hand_on(verb, user, args, theirs, rid=rid, patient=True)
+            data_of(frame, verb, self.pair)
+            held.pop_all()
+        return ours
+
+    def _hand_on(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        theirs: socket.socket,
+        *,
+        rid: str,
+        peer: socket.socket | None = None,
+        hangup_fd: int | None = None,
+        patient: bool = False,
+    ) -> Frame:
+        """Make a call that hands this end of a pair on; its last message, without descriptors."""
+        attach = partial(_attach, "output", theirs.fileno())
+        with self._conversation(verb, user, args, rid, peer, attach, patient=patient) as conversation:
+            theirs.close()
+            frame = conversation.wait_for_reply(hangup_fd, None, None)
+        self.discard(user, frame.fds)
+        return frame
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close descriptors that an agent sent; in a thread where the close may block.

@@ -192,7 +192,7 @@ def _require_plain(access: Access) -> None:
     if access.stream:
         raise StreamingNotSupported("svc api cannot print a stream", hint="svc ws --help")
     if access.credential:
-        raise NotAllowedOnSocket("svc api never creates a credential", hint="svc token create --help")
+        raise NotAllowedOnSocket("svc api never creates a credential", hint=access.credential)
 
 
 def _names_another(caller: Caller) -> bool:

@@ -25,6 +25,7 @@ from svc.limits import CONNECTIONS_MAX, STOP_GRACEFUL_S
 from svc.log import log
 from svc.settings import Settings
 from svc.tls.certificates import Certificate
+from svc.web import visitors
 from svc.web.app import begin
 from svc.web.gunicorn_worker.clients import SocketOwners, Uids
 from svc.web.gunicorn_worker.fair_worker import FairThreads, serve_alone
@@ -44,6 +45,7 @@ class Listener(NamedTuple):
     certificate: Certificate | None
     app: Flask  # built before the fork
     netlink: int = -1  # of the host's network namespace, which tells whose a loopback connection is
+    visitors: int = -1  # the pair by which the process of apps asks
 
 
 class _Lines(logging.Handler):
@@ -137,6 +139,8 @@ def serve(
     logging.captureWarnings(True)
     logging.getLogger().handlers = [_Lines(listener.name)]  # of other libraries
     begin(listener.app, settings, helper, dev=listener.dev, wake=wake)
+    if listener.visitors >= 0:
+        visitors.serve(socket.socket(fileno=listener.visitors), helper)
     listening = socket.socket(fileno=listener.fd)
     if listening.family != socket.AF_UNIX:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it

@@ -17,6 +17,7 @@ from conventions.inspection import ROOT, modules, tree
 from svc.db import check, migrate
 from svc.domain import events
 from svc.domain.accounts import disk_usage, removal, sessions, tickets, users
+from svc.domain.apps import visits
 from svc.domain.audit import audit, chain, subjects
 from svc.domain.images import build_secrets
 from svc.domain.quotas import quotas
@@ -44,6 +45,7 @@ STATEMENTS: dict[type[Any], str] = {
     templates.Template: f"SELECT {templates.COLUMNS} {templates.FROM}",
     tickets.Holder: "SELECT kind, credential, user_id FROM tickets",
     users.Account: users._SELECT,
+    visits.Visit: visits._SELECT,
 }
 # From no columns of one table: counts, the name of a target, and what an agent says of a port.
 COMPUTED = {quotas.Used, removal.Holdings, subjects.Subject, ports.Traffic}

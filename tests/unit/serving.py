@@ -137,6 +137,7 @@ class FarEnd:
             "launcher.stop": {"name": "web", "state": "stopped", "exit_code": 143, "pid": None,
                               "started_at": "2025-01-02T03:04:05Z", "finished_at": "2025-01-02T03:04:06Z"},
             "port.open": {},
+            "port.connect": {},
             "port.close": {},
             "port.list": {"ports": []},
             "registries.write": {},
@@ -185,6 +186,8 @@ class FarEnd:
                 call.verb.name == "ctr.exec" and call.args["command"] is None
             ):
                 self._take_file(reply)
+            elif call.verb.name == "port.connect":
+                self.streams.append(_viewer_of(reply))
             elif (
                 call.verb.name == "terminal.attach" or call.args.get("attach") or call.verb.name == "ctr.pipe"
             ):

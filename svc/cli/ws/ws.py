@@ -318,6 +318,9 @@ COMMAND = CommandGroup(
     ),
     Deferred("launchers", "List a workspace's launchers with their states", "svc.cli.ws.launchers"),
     Deferred("launcher", "List, start or stop launchers", "svc.cli.ws.launchers"),
+    Deferred(
+        "open", "Print the address of an app, or a link that signs a browser in to it", "svc.cli.ws.addresses"
+    ),
     Deferred("ports", "List a workspace's ports", "svc.cli.ws.ports"),
     Deferred("port", "List, add or remove named ports", "svc.cli.ws.ports"),
     Deferred(

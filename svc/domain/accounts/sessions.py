@@ -217,9 +217,14 @@ def _bounds(superuser: int, at: str) -> tuple[str, str, str]:
     return after(at, -most_s), after(at, CLOCK_AHEAD_S), after(at, -idle_s)
 
 
+def is_within(created_at: str, last_used_at: str, superuser: int, at: str) -> bool:
+    """Whether a session of those times has not ended by itself."""
+    began_after, began_until, used_after = _bounds(superuser, at)
+    return began_after < created_at <= began_until and last_used_at > used_after
+
+
 def _is_alive(row: _Row, at: str) -> bool:
-    began_after, began_until, used_after = _bounds(row.superuser, at)
-    return began_after < row.created_at <= began_until and row.last_used_at > used_after
+    return is_within(row.created_at, row.last_used_at, row.superuser, at)
 
 
 def _delete_ended() -> None:

@@ -1,8 +1,9 @@
 """One-time tickets: a plain link or a WebSocket of a page carries one where it can send no header.
 
-A ticket opens one thing (a purpose and a subject) once, within TICKET_S, for the account and by the
-session, token or peer that it was issued to. The database has a digest of it. It ends with its session
-or token, and when the account is disabled (triggers of schema/migrations/0009_tickets.sql).
+A ticket opens one thing (a purpose and a subject) once, within TICKET_S or as long as its purpose has it,
+for the account and by the session, token or peer that it was issued to. The database has a digest of it.
+It ends with its session or token, and when the account is disabled (triggers of
+schema/migrations/0009_tickets.sql).
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.domain.accounts import keys
 from svc.domain.principal import Caller
 from svc.errors import TooManyRequests
 from svc.host.ids import after, now
-from svc.limits import TICKET_S, TICKETS_PER_USER
+from svc.limits import TICKET_LONGEST_S, TICKET_S, TICKETS_PER_USER
 
 MARK = "svc_tkt_"  # by which the log redacts it
 SECRET_BYTES = 32
+_COLUMNS = "kind, credential, user_id, purpose, subject, expires_at"
 _FORM = re.compile(f"{MARK}[0-9a-f]{{{2 * SECRET_BYTES}}}")
 
 
@@ -43,16 +45,18 @@ class Holder(NamedTuple):
     user_id: int
 
 
-def issue(caller: Caller, purpose: str, subject: str) -> Ticket:
+def issue(caller: Caller, purpose: str, subject: str, lifetime_s: int = TICKET_S) -> Ticket:
     """Issue a ticket of the caller; raises TooManyRequests beyond TICKETS_PER_USER unused ones."""
     secret, at = MARK + secrets.token_hex(SECRET_BYTES), now()
-    expires_at = after(at, TICKET_S)
+    expires_at = after(at, lifetime_s)
     with write():
-        database.execute_sql("DELETE FROM tickets WHERE expires_at <= ? OR expires_at > ?", (at, expires_at))
+        database.execute_sql(
+            "DELETE FROM tickets WHERE expires_at <= ? OR expires_at > ?", (at, after(at, TICKET_LONGEST_S))
+        )
         row = database.execute_sql("SELECT count(*) FROM tickets WHERE user_id = ?", (caller.user_id,))
         if row.fetchone()[0] >= TICKETS_PER_USER:
             raise TooManyRequests(
-                f"you have {TICKETS_PER_USER} tickets that were not used yet", retry_after_s=TICKET_S
+                f"you have {TICKETS_PER_USER} tickets that were not used yet", retry_after_s=lifetime_s
             )
         database.execute_sql(
             "INSERT INTO tickets (secret_hash, user_id, kind, credential, purpose, subject, expires_at)"
@@ -65,21 +69,31 @@ def issue(caller: Caller, purpose: str, subject: str) -> Ticket:
     return Ticket(secret, expires_at)
 
 
-def redeem(untrusted: str, purpose: str, subject: str) -> Holder | None:
+def redeem(untrusted: str, purpose: str, subject: str, lifetime_s: int = TICKET_S) -> Holder | None:
     """The holder of a ticket for this purpose and subject, else None; either way it opens nothing more."""
     if not _FORM.fullmatch(untrusted):
         return None
     with write():
         rows = database.execute_sql(
-            "DELETE FROM tickets WHERE secret_hash = ?"
-            " RETURNING kind, credential, user_id, purpose, subject, expires_at",
-            (keys.digest(untrusted),),
+            f"DELETE FROM tickets WHERE secret_hash = ? RETURNING {_COLUMNS}", (keys.digest(untrusted),)
         ).fetchall()
-    if not rows:
+    return _fitting(rows[0], purpose, subject, lifetime_s) if rows else None
+
+
+def holder_of(untrusted: str, purpose: str, subject: str, lifetime_s: int = TICKET_S) -> Holder | None:
+    """As redeem(), but the ticket still opens what it opens."""
+    if not _FORM.fullmatch(untrusted):
         return None
-    *holder, its_purpose, its_subject, expires_at = rows[0]
+    row = database.execute_sql(
+        f"SELECT {_COLUMNS} FROM tickets WHERE secret_hash = ?", (keys.digest(untrusted),)
+    ).fetchone()
+    return _fitting(row, purpose, subject, lifetime_s) if row else None
+
+
+def _fitting(row: tuple[Any, ...], purpose: str, subject: str, lifetime_s: int) -> Holder | None:
+    *holder, its_purpose, its_subject, expires_at = row
     at = now()
-    in_time = at < expires_at <= after(at, TICKET_S)  # a clock that was set back revives nothing
+    in_time = at < expires_at <= after(at, lifetime_s)  # a clock that was set back revives nothing
     fits = its_purpose == purpose and hmac.compare_digest(its_subject, _digest(subject))
     return Holder(*holder) if in_time and fits else None
 

@@ -199,8 +199,12 @@ def set_password(user: Account, password_hash: str, password_length: int) -> End
 
 
 def end_access(user_id: int) -> Ended:
-    """End all sessions and tokens of a user, in the transaction in progress; returns their numbers."""
+    """End all sessions and tokens of a user, in the transaction in progress; returns their numbers.
+
+    Those of apps end too, also what a link on the host has opened.
+    """
     with write():
+        database.execute_sql("DELETE FROM app_sessions WHERE user_id = ?", (user_id,))
         return Ended(sessions.end_all(user_id), tokens.revoke_all(user_id))
 
 

@@ -292,7 +292,7 @@ def _record(
     workspace: Workspace, launcher: Launcher, state: Mapping[str, Any], token: str | None = None
 ) -> dict[str, Any]:
     port = _port(workspace, launcher)
-    record = port.record(workspace.owner, None) if port else {}
+    record = port.record(workspace, None) if port else {}
     return {
         **{key: launcher[key] for key in ("name", "title", "port", "autostart")},
         **state,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from svc.limits import PORT_KINDS, PORT_USERS
 
+OF_APPS = ("http",)  # kinds that a browser opens at an address of their own
 _HTTP = "http://127.0.0.1:{port}"
 _POSTGRES = "postgresql://{user}@127.0.0.1:{port}/"
 _URLS = {"http": _HTTP, "https": "https://127.0.0.1:{port}", "postgres": _POSTGRES}

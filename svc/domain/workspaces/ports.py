@@ -5,8 +5,8 @@ listens on them while the workspace runs, and reaches programs that listen only 
 the container's loopback too. With the access `owner` it accepts the owner, the
 owner's subordinate ids and root, with `host` every user of the host. Records:
 
-    {name, container_port, host_port, access, kind, user, url, connect, ssh, state (open, closed),
-     connections, refused, listens}
+    {name, container_port, host_port, access, kind, user, url, connect, ssh, label, app_local_url,
+     state (open, closed), connections, refused, listens}
 
 A port without a number of its own inside has the host's there too, so that the address
 that a program prints is right on both sides. `connect` is what a person on this host opens or
@@ -23,6 +23,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from svc.actions.table import WORKSPACE_PORT_ADD, WORKSPACE_PORT_REMOVE
+from svc.apps import addresses
+from svc.apps.addresses import App
 from svc.db.connect import database, write
 from svc.domain import configuration, pages, untrusted
 from svc.domain.audit import audit
@@ -100,8 +102,8 @@ class Port(NamedTuple):
             container_port=self.host_port if number is None else number, follows=number is None
         )
 
-    def record(self, login: str, traffic: Traffic | None) -> dict[str, Any]:
-        """The port of this owner as the API has it; open when its traffic is known."""
+    def record(self, workspace: Workspace, traffic: Traffic | None) -> dict[str, Any]:
+        """The port of this workspace as the API has it; open when its traffic is known."""
         forwarded = f"{self.host_port}:{LOOPBACK}:{self.host_port}"
         facts = self._asdict()
         del facts["follows"]
@@ -109,10 +111,18 @@ class Port(NamedTuple):
             **facts,
             "url": port_kinds.url(self.kind, self.host_port, self.user),
             "connect": port_kinds.connect(self.kind, self.host_port, self.user),
-            "ssh": f"ssh -N -L {forwarded} {login}@{configuration.current.ssh_host}",
+            "ssh": f"ssh -N -L {forwarded} {workspace.owner}@{configuration.current.ssh_host}",
+            **self._app(App(self.name, workspace.id)),
             "state": "closed" if traffic is None else "open",
             **(traffic or NONE)._asdict(),
         }
+
+    def _app(self, app: App) -> dict[str, str | None]:
+        """Where a browser has it: {label, app_local_url}, null for a kind that no browser opens."""
+        label = (app.label or None) if self.kind in port_kinds.OF_APPS else None
+        number = configuration.current.apps_local_port if label else 0
+        url = addresses.origin(app, addresses.LOCAL, "http", number) if number else None
+        return {"label": label, "app_local_url": url and f"{url}/"}
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -255,7 +265,7 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
             return pages.whole(_synchronised(caller, workspace))
         except ENDED:
             calls.note_end(caller, workspace)
-    return pages.whole([row.record(workspace.owner, None) for row in rows_of(workspace.id)])
+    return pages.whole([row.record(workspace, None) for row in rows_of(workspace.id)])
 
 
 def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
@@ -278,7 +288,7 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
                 silent = isinstance(error, untrusted.SILENT)
-        records.append(row.record(workspace.owner, traffic))
+        records.append(row.record(workspace, traffic))
     return records
 
 
@@ -308,7 +318,7 @@ def add(
         row = opened or row
         idle.touch(workspace.id)
         outcome["host_port"] = row.host_port
-    return row.record(workspace.owner, NONE if opened else None)
+    return row.record(workspace, NONE if opened else None)
 
 
 def _insert_new(workspace: Workspace, port: dict[str, Any]) -> Port:

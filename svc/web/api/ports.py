@@ -7,11 +7,12 @@ from typing import Any
 from flask import Blueprint
 
 from svc.actions.access import MEMBERS
-from svc.actions.table import WORKSPACE_PORT_ADD, WORKSPACE_PORT_REMOVE
+from svc.actions.table import APP_LINK, WORKSPACE_PORT_ADD, WORKSPACE_PORT_REMOVE
+from svc.domain.apps import links
 from svc.domain.principal import Caller
 from svc.domain.workspaces import ports
 from svc.web.access import action, route
-from svc.web.schemas.ports import PORTS, PortAdd, PortState
+from svc.web.schemas.ports import PORTS, AppLink, AppOpen, PortAdd, PortState
 
 blueprint = Blueprint("ports", __name__)
 
@@ -35,3 +36,9 @@ def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 def remove(caller: Caller, ref: str, name: str) -> None:
     """Close a port and remove it."""
     ports.remove(caller, ref, name)
+
+
+@action(blueprint, APP_LINK, body=AppOpen(), answer=AppLink(), status=201)
+def open_(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Make a one-time link that opens a port in a browser: a click there signs it in."""
+    return links.issue(caller, ref, name, body["path"])

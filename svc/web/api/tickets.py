@@ -15,7 +15,7 @@ from svc.web.schemas.tokens import NewTicket, TicketCreate
 
 blueprint = Blueprint("tickets", __name__)
 
-OWN = Access(ACCOUNT, credential=True)
+OWN = Access(ACCOUNT, credential="svc token create --help")
 
 
 @route(blueprint, "POST", "/tickets", OWN, body=TicketCreate(), answer=NewTicket(), status=201)

@@ -85,6 +85,14 @@ class PortState(Schema):
     url = url_field()
     connect = connect_field()
     ssh = ssh_field()
+    label = fields.String(
+        allow_none=True,
+        metadata={"description": "its name in addresses of apps; null where no browser opens it"},
+    )
+    app_local_url = fields.String(
+        allow_none=True,
+        metadata={"description": "its own address for a browser on this host; null where there is none"},
+    )
     state = fields.String(validate=validate.OneOf(("open", "closed")))
     connections = fields.Integer(metadata={"description": "open now"})
     refused = fields.Integer(
@@ -94,6 +102,23 @@ class PortState(Schema):
         allow_none=True,
         metadata={"description": "whether a program listens on `container_port` inside; null: not known"},
     )
+
+
+class AppOpen(Schema):
+    """What to open of an app."""
+
+    path = fields.String(
+        load_default="/", validate=matching(r"/(?![/\\])[!-~]{0,2000}", "Use a path such as /lab?x=1."),
+        metadata={"description": "with its query"},
+    )  # fmt: skip
+
+
+class AppLink(Schema):
+    """A link that signs a browser in to an app, once."""
+
+    url = fields.String(metadata={"description": "where it leads"})
+    link = fields.String(metadata={"description": "to open in a browser; its secret is in its fragment"})
+    expires_at = fields.DateTime()
 
 
 PORTS = page_of(PortState, "PortList")

@@ -25,7 +25,7 @@ def test_the_settings_are_in_force() -> None:
     configuration.configure(Settings(flags, environ={}, file={}), b"secret", b"ephemeral")
     assert configuration.current == (
         "/srv/state/registries.json", {"work": False, "models": True}, 5, (20000, 20001),
-        "login.example", "refuse", "/srv/gpus.json", b"secret", b"ephemeral",
+        24681, "login.example", "refuse", "/srv/gpus.json", b"secret", b"ephemeral",
         "/srv/state", "/srv/license.json", (), "svc1-code",
     )  # fmt: skip
 

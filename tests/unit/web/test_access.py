@@ -165,6 +165,10 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/workspaces/<ref>/ports", "", OWNER, None),
     ("POST", "/api/workspaces/<ref>/ports", "", OWNER, {"name": "new", "container_port": 22}),
     ("DELETE", "/api/workspaces/<ref>/ports/<name>", "", OWNER, None),
+    (
+        "POST", "/api/workspaces/<ref>/ports/<name>/open", "",
+        OWNER_SAID_SO.without_tokens()._replace(session=ONLY_ON_SOCKET), {},
+    ),
     ("GET", "/api/workspaces/<ref>/monitor", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>/monitor/stream", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>/logs/stream", "", OWNER, None),

@@ -239,6 +239,7 @@ def test_add_to_a_running_one_opens_it(ada: Caller, far: FarEnd, lab: str) -> No
         "access": "owner", "kind": "http", "user": None,
         "url": f"http://127.0.0.1:{host_port}", "connect": f"http://127.0.0.1:{host_port}",
         "ssh": f"ssh -N -L {host_port}:127.0.0.1:{host_port} ada@localhost",
+        "label": "web-00000lab", "app_local_url": "http://web-00000lab.localhost:24681/",
         "state": "open", "connections": 0,
         "refused": 0, "listens": None,
     }  # fmt: skip

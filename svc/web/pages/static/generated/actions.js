@@ -45,6 +45,11 @@ export const WORKSPACE_PORT_REMOVE = {
   label: 'Remove',
   done: 'Removed',
 };
+export const APP_LINK = {
+  command: 'svc ws open {ref} {name} --link',
+  label: 'Make',
+  done: 'Made',
+};
 export const WORKSPACE_RENAME = {
   command: 'svc ws rename {ref} --name {name}',
   label: 'Rename',

@@ -12,6 +12,8 @@ export const SENTENCES = {
   'workspace.launcher_stop': ['Stopped', 'stop'],
   'workspace.port_add': ['Added a port to', 'add a port to'],
   'workspace.port_remove': ['Removed the port', 'remove the port'],
+  'app.link': ['Made a link to an app of', 'make a link to an app of'],
+  'app.open': ['Signed in to an app of', 'sign in to an app of'],
   'workspace.reconcile': ['was found', 'be found'],
   'workspace.rename': ['Renamed', 'rename'],
   'workspace.restart': ['Restarted', 'restart'],
