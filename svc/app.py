@@ -1,10 +1,11 @@
 """The app parent: imports the web code once, forks the listeners and the worker, and watches them.
 
-The supervisor starts it under the app's identity, with CAP_SETUID. Before it imports anything else it
-confines itself to the uids of its roles (svc.server.confinement). It forks `unix`, `tls` and
-`worker`, each of which becomes its own account for good, and restarts them; what a role has left is
-killed first. Each child closes all descriptors but its own. The parent has no database connection
-and no thread, so that a fork copies none, and reads nothing that a client sends.
+The supervisor starts it under the app's identity, with CAP_SETUID and CAP_SETGID. Before it imports
+anything else it confines itself to the uids of its roles (svc.server.confinement). It forks `unix`, `tls`,
+`worker` and, where apps have an address, `apps`; each becomes its own account for good, and is
+restarted; what a role has left is killed first. Each child closes all descriptors but its own. The
+parent has no database connection and no thread, so that a fork copies none, and reads nothing that a
+client sends.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ from svc.server.heartbeat import CHECK_S, Heartbeat
 from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING, UNUSABLE, Child, reap
 from svc.settings import Settings
 
-UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY, NETLINK = range(
-    3, 10
-)  # the order in which the supervisor passes them
+# The order in which the supervisor passes them; from APPS on the listeners of apps, as many as there are.
+UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY, NETLINK, APPS = range(3, 11)
 FILES = 8192  # listeners, connections, and descriptors on their way between app and agents
 PAUSE_S = 0.05
 STOP_S = 4.2  # within the supervisor's five seconds
 
 
 class Role(NamedTuple):
-    """One child: its name, its uid, its descriptors and its main function."""
+    """One child: its name, its identity, its descriptors and its main function."""
 
     name: str
     uid: int
+    gid: int
     descriptors: tuple[int, ...]
     run: Callable[[], None]
     heartbeat: Heartbeat | None = None  # of a listener, whose main thread every request needs
 
 
 class Parent:
-    """Forks the three children and restarts them; `separate` if each has a uid of its own."""
+    """Forks the children and restarts them; `separate` if each has a uid of its own."""
 
     def __init__(self, roles: list[Role], separate: bool) -> None:
         self.roles = roles
@@ -138,7 +139,7 @@ class Parent:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            confinement.become_role(role.uid)
+            confinement.become_role(role.uid, role.gid)
             confinement.end_with(alive)
             if os.getppid() != self.pid:
                 os._exit(1)
@@ -185,7 +186,8 @@ def wake_by(descriptor: int) -> Callable[[], None]:
 
 
 def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
-    """The three children; imports their shared code, and builds what the listeners serve."""
+    """The children; imports their shared code, and builds what the listeners serve."""
+    from svc.apps import serving as apps
     from svc.tls import serving
     from svc.web import app, listeners
     from svc.worker import loop
@@ -193,20 +195,33 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     dev = bool(config["dev"])
     certificate = None if dev else serving.certificate_paths(settings)  # the supervisor has created it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    of_apps = range(APPS, APPS + config["apps_listeners"])
+    asking, answering = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    uids, gid = config["roles"], os.getgid()
 
-    def listener(name: str, fd: int, pair: int, netlink: int = -1) -> Role:
+    def listener(name: str, fd: int, pair: int, netlink: int = -1, visitors: int = -1) -> Role:
         heartbeat = Heartbeat()
         built = app.build(settings, None, listener=name, dev=dev)
         served = listeners.Listener(
-            name, fd, READY, dev, certificate if netlink >= 0 else None, built, netlink
+            name, fd, READY, dev, certificate if netlink >= 0 else None, built, netlink, visitors
         )
 
         def run() -> None:
             helper = Helper(socket.socket(fileno=pair), name)
             listeners.serve(served, settings, helper, wake_by(event), heartbeat.beat)
 
-        descriptors = (fd, pair, READY, event, heartbeat.descriptor, netlink)
-        return Role(name, config["roles"][name], descriptors, run, heartbeat)
+        descriptors = (fd, pair, READY, event, heartbeat.descriptor, netlink, visitors)
+        return Role(name, uids[name], gid, descriptors, run, heartbeat)
+
+    def apps_role() -> Role:
+        heartbeat = Heartbeat()
+
+        def run() -> None:
+            listening = [socket.socket(fileno=fd) for fd in of_apps]
+            apps.serve(listening, socket.socket(fileno=asking), heartbeat.beat)
+
+        descriptors = (*of_apps, asking, heartbeat.descriptor)
+        return Role("apps", uids["apps"], config["apps_gid"], descriptors, run, heartbeat)
 
     def work() -> None:
         helper = Helper(socket.socket(fileno=HELPER_WORKER), "worker")
@@ -214,8 +229,9 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
 
     return [
         listener("unix", UNIX, HELPER_UNIX),
-        listener("tls", TLS, HELPER_TLS, NETLINK),
-        Role("worker", config["roles"]["worker"], (HELPER_WORKER, event), work),
+        listener("tls", TLS, HELPER_TLS, NETLINK, answering),
+        Role("worker", uids["worker"], gid, (HELPER_WORKER, event), work),
+        *([apps_role()] if of_apps else []),
     ]
 
 
@@ -225,9 +241,9 @@ def main() -> int:
         signal.signal(number, lambda _number, _frame: os._exit(0))
     config = json.loads(sys.argv[sys.argv.index("--config") + 1])
     if config["separate"]:
-        confinement.confine_parent(config["roles"].values())
+        confinement.confine_parent(config["roles"].values(), [config["apps_gid"]])
     else:
-        confinement.become_role(os.getuid())
+        confinement.become_role(os.getuid(), os.getgid())
     prctl(PR_SET_NAME, ending.PARENT_NAME.encode())
     settings = Settings(flags=config["settings"], environ={}, file={})
     configuration.set_request_code(config["request_code"])

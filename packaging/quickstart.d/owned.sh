@@ -7,7 +7,7 @@ LINK=/usr/local/bin/svc
 PROGRAM=/opt/svc
 UNIT=/etc/systemd/system/svc.service
 DATA=(/var/lib/svc /var/log/svc /run/svc /etc/svc)
-SYSTEM_USERS=(svc-unix svc-tls svc-worker svc) # the group goes with the last
+SYSTEM_USERS=(svc-apps svc-unix svc-tls svc-worker svc) # the group goes with the last
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 

@@ -93,7 +93,7 @@ def spawn_detached(
 
 
 def as_app(accounts: Accounts, command: Sequence[str]) -> list[str]:
-    """The command as the app parent: CAP_SETUID alone, for its roles, and nothing more can be gained.
+    """The command as the app parent: CAP_SETUID and CAP_SETGID, for its roles, and no more can be gained.
 
     Two calls of setpriv: a capability must be inheritable before the bounding set is emptied.
     """
@@ -105,9 +105,9 @@ def as_app(accounts: Accounts, command: Sequence[str]) -> list[str]:
         f"--regid={accounts.gid}",
         "--clear-groups",
         "--bounding-set=-all",
-        "--ambient-caps=-all,+setuid",
+        "--ambient-caps=-all,+setuid,+setgid",
     ]
-    return [SETPRIV, "--inh-caps=-all,+setuid", "--", SETPRIV, *options, "--", *command]
+    return [SETPRIV, "--inh-caps=-all,+setuid,+setgid", "--", SETPRIV, *options, "--", *command]
 
 
 def as_root(command: Sequence[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """What the app's processes give up by themselves.
 
-The supervisor starts the parent with one capability, CAP_SETUID. The parent first becomes
-undumpable and installs the seccomp filter, which leaves the capability three uses: the uids of the
-roles. Each fork that becomes a role gives up the capability. Standard library only.
+The supervisor starts the parent with two capabilities, CAP_SETUID and CAP_SETGID. The parent first
+becomes undumpable and installs the seccomp filter, which leaves them few uses: the uids of the roles,
+and the one group of `apps`. Each fork that becomes a role gives them up. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 
+from svc.host.accounts import PARENT_CAPABILITIES
 from svc.server import seccomp
 
 PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 15, 36, 38
 PR_CAP_AMBIENT, CLEAR_ALL = 47, 4
 CAPABILITY_VERSION = 0x20080522
-SETUID_ALONE = 1 << 7
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,25 +28,27 @@ def prctl(option: int, value: int | bytes) -> None:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def confine_parent(uids: Iterable[int]) -> None:
-    """The parent's first act: nobody looks into it, and it can become none but these uids."""
+def confine_parent(uids: Iterable[int], gids: Iterable[int]) -> None:
+    """The parent's first act: nobody looks into it, and it can become none but these uids and gids."""
     prctl(PR_SET_DUMPABLE, 0)  # else processes of one uid could take each other's descriptors
-    _assert_status(SETUID_ALONE)
+    _assert_status(PARENT_CAPABILITIES)
     try:
-        seccomp.restrict(uids)
+        seccomp.restrict(uids, gids)
     except OSError as error:
         raise SystemExit(f"svc: the app cannot restrict its system calls: {error}") from None
     _assert_not_root()
 
 
-def try_filter(uids: Iterable[int]) -> None:
+def try_filter(uids: Iterable[int], gids: Iterable[int]) -> None:
     """Install the filter in this process, a child that only tries it; raises OSError."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.restrict(uids)
+    seccomp.restrict(uids, gids)
 
 
-def become_role(uid: int) -> None:
-    """Take a role's uid for good, without any capability; a process that has it already only checks."""
+def become_role(uid: int, gid: int) -> None:
+    """Take a role's uid and group for good, without any capability; one that has them already only checks."""
+    if os.getgid() != gid:
+        os.setresgid(gid, gid, gid)
     if os.getuid() != uid:
         os.setresuid(uid, uid, uid)
         _drop_capabilities()
@@ -88,6 +90,7 @@ def _assert_not_root() -> None:
         (os.setuid, (0,)),
         (os.setresuid, (0, 0, 0)),
         (os.setgid, (0,)),
+        (os.setresgid, (0, 0, 0)),
     )
     for attempt, ids in attempts:
         try:

@@ -23,7 +23,7 @@ X32 = 0x40000000  # numbers of another ABI of x86-64, with which the names below
 NAMESPACES = 0x80 | 0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000
 
 IDENTITY = (
-    "setuid", "setgid", "setreuid", "setregid", "setresgid", "setfsuid", "setfsgid", "setgroups",
+    "setuid", "setgid", "setreuid", "setregid", "setfsuid", "setfsgid", "setgroups",
     "setuid32", "setgid32", "setreuid32", "setregid32", "setresgid32", "setfsuid32", "setfsgid32",
     "setgroups32", "setresuid32",
 )  # fmt: skip
@@ -46,12 +46,12 @@ KERNEL = (
 DENIED = (*IDENTITY, *OTHER_PROCESSES, *SURROUNDINGS, *PROGRAMS, *KERNEL)
 
 
-def restrict(uids: Iterable[int]) -> None:
-    """Install the filter; from now on only these uids can be taken, whatever the capabilities.
+def restrict(uids: Iterable[int], gids: Iterable[int]) -> None:
+    """Install the filter; from now on only these uids and gids can be taken, whatever the capabilities.
 
     The process must have no_new_privs. Raises OSError, also without libseccomp.
     """
-    program = build(uids)
+    program = build(uids, gids)
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))  # struct sock_fprog
     libc = ctypes.CDLL(None, use_errno=True)
@@ -59,7 +59,7 @@ def restrict(uids: Iterable[int]) -> None:
         raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")
 
 
-def build(uids: Iterable[int]) -> bytes:
+def build(uids: Iterable[int], gids: Iterable[int]) -> bytes:
     """The filter as instructions of 8 bytes (struct sock_filter)."""
     library = ctypes.CDLL(LIBRARY)
     resolve = library.seccomp_syscall_resolve_name
@@ -85,18 +85,19 @@ def build(uids: Iterable[int]) -> bytes:
         _refusal(errno.EPERM),
         _instruction(RETURN, ALLOW),
     ])  # fmt: skip
-    program += _block(number_of("setresuid"), [*_identities(uids), _refusal(errno.EPERM)])
+    for call, identities in (("setresuid", uids), ("setresgid", gids)):
+        program += _block(number_of(call), [*_identities(identities), _refusal(errno.EPERM)])
     program.append(_instruction(RETURN, ALLOW))
     return b"".join(program)
 
 
-def _identities(uids: Iterable[int]) -> list[bytes]:
-    """Allow setresuid with three times the same of these uids."""
+def _identities(ids: Iterable[int]) -> list[bytes]:
+    """Allow a call with three times the same of these uids or gids."""
     program = []
-    for uid in uids:
+    for each in ids:
         for argument in range(3):
-            end = 2 * (2 - argument) + 1  # behind the RETURN of this uid
-            program += [_instruction(LOAD, ARGUMENTS + 8 * argument), _instruction(EQUAL, uid, 0, end)]
+            end = 2 * (2 - argument) + 1  # behind the RETURN of this one
+            program += [_instruction(LOAD, ARGUMENTS + 8 * argument), _instruction(EQUAL, each, 0, end)]
         program.append(_instruction(RETURN, ALLOW))
     return program
 

@@ -68,6 +68,9 @@ class Supervisor:
         host = settings.host or ("127.0.0.1" if dev else "")
         self.tcp = children.move_high(listeners.tcp_listener(host, settings.port).detach())
         self.netlink = children.move_high(listeners.netlink())
+        self.apps = [
+            children.move_high(each.detach()) for each in listeners.app_listeners(settings.apps_local_port)
+        ]
         self.output = of_supervisor()
         self.app_ends: list[int] = []
         self.helper_ends: list[int] = []
@@ -119,11 +122,13 @@ class Supervisor:
             "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
             | {"SVC_DB": os.path.abspath(self.settings.db), "SVC_PUBLIC_HOSTS": self.names},
             "dev": self.dev,
-            "roles": self.accounts.roles,
+            "roles": self.accounts.uids,
+            "apps_gid": self.accounts.apps.gid,
+            "apps_listeners": len(self.apps),
             "separate": self.accounts.separate,
             "request_code": self.request_code,
         }
-        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write, self.netlink]
+        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write, self.netlink, *self.apps]
         command = children.isolated("svc.app", "--config", json.dumps(config))
         command = children.as_app(self.accounts, command)
         if not self.accounts.separate:
@@ -141,7 +146,7 @@ class Supervisor:
 
     def _kill_roles(self) -> None:
         """Kill what an earlier app has left, by uid; of another server on this host too."""
-        for role, uid in self.accounts.roles.items():
+        for role, uid in self.accounts.uids.items():
             if not ending.kill_all_of(uid):
                 log("supervisor", f"processes of an earlier {role} could not be killed", "critical")
 
@@ -356,7 +361,7 @@ def _require_startable(settings: Settings, accounts: Accounts) -> None:
 
     read_secret(settings.secret_file, named_database(settings))
     try:
-        confinement.try_filter(accounts.roles.values())
+        confinement.try_filter(accounts.uids.values(), [accounts.apps.gid])
     except OSError as error:
         raise HostRefused(
             f"the app's system calls cannot be restricted: {error}",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ports import free_port
 from waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ IMAGE = "tests/base:1"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-APP_ACCOUNTS = ("svc", "svc-unix", "svc-tls", "svc-worker")
+APP_ACCOUNTS = ("svc", "svc-unix", "svc-tls", "svc-worker", "svc-apps")
 
 
 def app_uids() -> dict[str, int]:
@@ -64,6 +65,7 @@ def environment(port: int, state: Path = STATE, run_dir: Path = RUN) -> dict[str
         "SVC_STATE_DIR": str(state),
         "SVC_SOCKET": str(run_dir / "svc.sock"),
         "SVC_PORT": str(port),
+        "SVC_APPS_LOCAL_PORT": str(free_port()),
         "SVC_HOST": "127.0.0.1",
         "SVC_GPU_PROVIDER": "none",
         "SVC_LICENSE_PATH": str(state / "license.json"),

@@ -11,7 +11,8 @@ from typing import Any
 from svc.server import seccomp
 
 PR_SET_NO_NEW_PRIVS = 38
-ROLES = (64001, 64002, 64003)
+ROLES = (64001, 64002, 64003, 64004)
+GROUP = 64004  # of the last
 
 
 def forked(work: Callable[[], Any]) -> Any:
@@ -35,4 +36,4 @@ def forked(work: Callable[[], Any]) -> Any:
 def restricted(uids: tuple[int, ...] = ROLES) -> None:
     """Install the filter as the app parent does."""
     assert ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    seccomp.restrict(uids)
+    seccomp.restrict(uids, [GROUP])

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
-from svc.host.accounts import APP, ROLES, find_accounts, role_account
+from svc.host.accounts import APP, PARENT_CAPABILITIES, find_accounts, role_account
 
 CODE = "confinement"
-SETUID_ALONE = 1 << 7  # of the app parent
 NAMESPACES = {"mnt": "mount", "net": "network", "ipc": "IPC", "pid": "process"}
 LOG = "journalctl -u svc --grep 'cannot be its own'   (or the server's log file)"
 OTHERS = ("svc-helper", "svc-agent")  # below the supervisor too, with other privileges
@@ -25,7 +24,7 @@ class AppProcess(NamedTuple):
     """One process below the supervisor with an account of the app."""
 
     pid: int
-    name: str  # svc-app, svc-unix, svc-tls, svc-worker
+    name: str  # svc-app, svc-unix, svc-tls, svc-worker, svc-apps
     status: dict[str, str]  # fields of /proc/PID/status
     has_terminal: bool
     namespaces: dict[str, str]
@@ -37,7 +36,7 @@ class AppProcess(NamedTuple):
 
     def lacks(self) -> Iterator[str]:
         """The limits of every process of the app that this one has not."""
-        allowed = SETUID_ALONE if self.name == f"{APP}-app" else 0
+        allowed = PARENT_CAPABILITIES if self.name == f"{APP}-app" else 0
         held = [
             name for name in ("CapPrm", "CapEff", "CapInh", "CapAmb") if int(self.status[name], 16) & ~allowed
         ]
@@ -58,7 +57,7 @@ def confinement(host: Host) -> Iterator[Finding]:
         return
     found = list(app_processes(supervisor))
     accounts = find_accounts()
-    uids = {f"{APP}-app": accounts.uid} | {role_account(role): accounts.roles[role] for role in ROLES}
+    uids = {f"{APP}-app": accounts.uid} | {role_account(role): uid for role, uid in accounts.uids.items()}
     faults = [f"{one.name} (pid {one.pid}) {fault}" for one in found for fault in one.lacks()]
     faults += [
         f"{one.name} (pid {one.pid}) runs as uid {one.uid}" for one in found if uids.get(one.name) != one.uid

@@ -168,7 +168,7 @@ def service_user(_host: Host) -> Iterator[Finding]:
     if os.geteuid() != 0:
         return
     accounts = find_accounts()
-    roles = ", ".join(f"svc-{role} {uid}" for role, uid in accounts.roles.items())
+    roles = ", ".join(f"svc-{role} {uid}" for role, uid in accounts.uids.items())
     yield ok("service_user", f"svc is uid {accounts.uid}, {roles}")
 
 

@@ -13,11 +13,11 @@ from svc_helper.root.capabilities import HELPER
 
 KINDS = ("mnt", "net", "ipc", "pid")
 ALL = 1 << 21  # CAP_SYS_ADMIN stands for all of root's
-SETUID = 1 << 7
+IDENTITIES = 1 << 6 | 1 << 7
 with open("/proc/self/status", encoding="ascii") as status:  # a container's root may have fewer than root
     ROOTS = next(int(line.split()[1], 16) for line in status if line.startswith("CapPrm:"))
 HELPERS = sum(1 << number for number in HELPER) & ROOTS
-NAMES = {0: "none", SETUID: "setuid", HELPERS: "nine"}
+NAMES = {0: "none", IDENTITIES: "setuid, setgid", HELPERS: "nine"}
 OWN = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -83,11 +83,11 @@ def test_doctor_says_so(service: Service, svc: Call) -> None:
     findings = svc("root", "admin", "doctor", "--json").json()["items"]
     [found] = [one for one in findings if one["code"].startswith("confinement")]
     assert found["level"] == "ok", found
-    assert "4 processes of 4 accounts" in found["found"]
+    assert "5 processes of 5 accounts" in found["found"]
     assert found["found"].endswith("mount, network, IPC, process")
 
 
-@pytest.mark.parametrize("name", ["svc-unix", "svc-tls", "svc-worker"])
+@pytest.mark.parametrize("name", ["svc-unix", "svc-tls", "svc-worker", "svc-apps"])
 def test_an_account_has_no_process_elsewhere(service: Service, name: str) -> None:
     mine = {one.pid for one in below(service.pid)}
     assert {one.pid for one in processes_of(name)} <= mine

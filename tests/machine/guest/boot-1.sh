@@ -69,8 +69,8 @@ check 'each process runs as the right user' users_are_right
 
 bus_is_closed() { # through logind an account would get a service manager of its own
     local user
-    for user in svc svc-unix svc-tls svc-worker; do
-        setpriv --reuid "$user" --regid svc --clear-groups busctl call org.freedesktop.login1 \
+    for user in svc svc-unix svc-tls svc-worker svc-apps; do
+        setpriv --reuid "$user" --regid "$(id -gn "$user")" --clear-groups busctl call org.freedesktop.login1 \
             /org/freedesktop/login1 org.freedesktop.login1.Manager SetUserLinger ubb 0 1 0 && return 1
         [ ! -e "/var/lib/systemd/linger/$user" ] || return 2
     done
@@ -170,7 +170,7 @@ stop_in_time() {
     local start=$EPOCHREALTIME
     systemctl stop svc.service
     awk "BEGIN { exit !($EPOCHREALTIME - $start < 5) }" || return 1
-    ! pgrep -u svc,svc-unix,svc-tls,svc-worker || return 1
+    ! pgrep -u svc,svc-apps,svc-unix,svc-tls,svc-worker || return 1
     container_pid | grep -q . && systemctl start svc.service && field_is status running
 }
 check 'a stop takes less than five seconds and nothing of svc is left' stop_in_time

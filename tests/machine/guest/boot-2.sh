@@ -29,7 +29,7 @@ check 'the quickstart still ends well' /root/checkout/packaging/quickstart
 stopped_all() {
     /root/checkout/packaging/quickstart --stop --all || return 1
     ! systemctl is-active svc.service || return 1
-    ! pgrep -u svc,svc-unix,svc-tls,svc-worker || return 1
+    ! pgrep -u svc,svc-apps,svc-unix,svc-tls,svc-worker || return 1
     ! container_pid | grep .
 }
 check 'the quickstart stops what it started' stopped_all
@@ -41,7 +41,7 @@ removed_all() {
         /usr/local/share/man/man1/svc.1 /usr/local/share/bash-completion/completions/svc /etc/fish/completions/svc.fish; do
         [ ! -e "$path" ] || { echo "left: $path"; return 1; }
     done
-    ! getent passwd demo svc svc-unix svc-tls svc-worker
+    ! getent passwd demo svc svc-apps svc-unix svc-tls svc-worker
 }
 check 'the quickstart takes everything away' removed_all
 exit 133

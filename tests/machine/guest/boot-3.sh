@@ -11,7 +11,7 @@ check 'the package installs on a bare machine' as_written Install 1
 nothing_runs() {
     [ "$(readlink /usr/local/bin/svc)" = /usr/lib/svc/svc ] && [ "$(version)" = 0.1.0 ] || return 1
     ! systemctl is-active svc.service && ! systemctl is-enabled svc.service && ! systemctl is-enabled svc-backup.timer || return 2
-    ! pgrep -u svc,svc-unix,svc-tls,svc-worker && [ ! -e /var/lib/svc/data/svc.db ]
+    ! pgrep -u svc,svc-apps,svc-unix,svc-tls,svc-worker && [ ! -e /var/lib/svc/data/svc.db ]
 }
 check 'it starts, enables and creates nothing' nothing_runs
 check 'its units are sound' systemd-analyze verify --man=no svc.service svc-backup.service svc-backup.timer
@@ -220,7 +220,7 @@ removed() {
     local container
     container=$(container_pid)
     as_written Remove 1 || return 1
-    ! systemctl is-active svc.service && ! pgrep -u svc,svc-unix,svc-tls,svc-worker && [ ! -L /usr/local/bin/svc ] || return 2
+    ! systemctl is-active svc.service && ! pgrep -u svc,svc-apps,svc-unix,svc-tls,svc-worker && [ ! -L /usr/local/bin/svc ] || return 2
     [ ! -e /usr/lib/svc ] && [ -e /var/lib/svc/data/svc.db ] && [ -e /etc/svc/svc.env ] || return 3
     [ -n "$container" ] && [ "$container" = "$(container_pid)" ]
 }

@@ -84,6 +84,6 @@ check 'a backup is restored, and workspaces go on' is_restored
 
 removed_all() {
     /root/checkout/packaging/quickstart --stop --all && /root/checkout/packaging/quickstart --remove --yes || return 1
-    ! pgrep -u svc,svc-unix,svc-tls,svc-worker && ! getent passwd demo && [ ! -e /opt/svc ] && [ ! -e /var/lib/svc ]
+    ! pgrep -u svc,svc-apps,svc-unix,svc-tls,svc-worker && ! getent passwd demo && [ ! -e /opt/svc ] && [ ! -e /var/lib/svc ]
 }
 check 'the quickstart takes everything away' removed_all

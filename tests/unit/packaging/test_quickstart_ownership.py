@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.allow_commands("bash")
 PARTS = Path(__file__).parents[3] / "packaging/quickstart.d"
-USERS = ("svc-unix", "svc-tls", "svc-worker", "svc")
+USERS = ("svc-apps", "svc-unix", "svc-tls", "svc-worker", "svc")
 
 
 class Host:

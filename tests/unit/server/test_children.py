@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from svc.helper import start
-from svc.host.accounts import Accounts
+from svc.host.accounts import PARENT_CAPABILITIES, Accounts, Identity
 from svc.server import children
-from svc.server.confinement import SETUID_ALONE
 from svc_helper import interpreter
 
 pytestmark = pytest.mark.allow_commands("setpriv", "python3")
@@ -56,18 +55,18 @@ def test_descriptors_come_at_fixed_numbers_and_no_others(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up being root")
-def test_the_app_has_one_capability_for_its_roles(tmp_path: Path) -> None:
-    accounts = Accounts(65534, 65534, {"unix": 65531, "tls": 65532, "worker": 65533})
+def test_the_app_has_two_capabilities_for_its_roles(tmp_path: Path) -> None:
+    accounts = Accounts(65534, 65534, {"unix": 65531, "tls": 65532, "worker": 65533}, Identity(65530, 65530))
     found = run(tmp_path, children.as_app(accounts, ["/usr/bin/python3", "-I", "-c", PROGRAM]), [])
     assert found["uids"] == [65534] * 3 and found["groups"] in ([], [65534])
-    assert int(found["bounding"], 16) == 0 and int(found["effective"], 16) == SETUID_ALONE
+    assert int(found["bounding"], 16) == 0 and int(found["effective"], 16) == PARENT_CAPABILITIES
     assert found["no_new_privs"] == "1"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a capability")
 def test_the_app_of_one_user_gives_up_what_the_session_has(tmp_path: Path) -> None:
     """pam_systemd of Debian 13 gives CAP_WAKE_ALARM at a seat; the app refuses to start with any."""
-    accounts = Accounts(65534, 65534, dict.fromkeys(("unix", "tls", "worker"), 65534))
+    accounts = Accounts(65534, 65534, dict.fromkeys(("unix", "tls", "worker"), 65534), Identity(65534, 65534))
     session = [
         children.SETPRIV, "--reuid=65534", "--regid=65534", "--clear-groups",
         "--inh-caps=+wake_alarm", "--ambient-caps=+wake_alarm", "--",

@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from unit.forking import PR_SET_NO_NEW_PRIVS, ROLES, forked, restricted
+from unit.forking import GROUP, PR_SET_NO_NEW_PRIVS, ROLES, forked, restricted
 
 from svc.server import confinement
 
@@ -21,7 +21,7 @@ def test_a_role_keeps_no_capability_and_cannot_be_looked_into() -> None:
         os.setgroups([])
         os.setresgid(64000, 64000, 64000)
         restricted()
-        confinement.become_role(64001)
+        confinement.become_role(64001, 64000)
         with open("/proc/self/status", encoding="ascii") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
         owner = os.stat("/proc/self/environ").st_uid
@@ -31,12 +31,24 @@ def test_a_role_keeps_no_capability_and_cannot_be_looked_into() -> None:
 
 
 @needs_root
+def test_the_role_between_browsers_and_programs_leaves_the_groups_of_the_app() -> None:
+    def work() -> list[object]:
+        os.setgroups([])
+        os.setresgid(64000, 64000, 64000)
+        restricted()
+        confinement.become_role(64004, GROUP)
+        return [os.getresuid(), os.getresgid(), os.getgroups()]
+
+    assert forked(work) == [[64004] * 3, [GROUP] * 3, []]
+
+
+@needs_root
 def test_the_parent_refuses_more_than_its_one_capability() -> None:
     def work() -> None:
         assert ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
         os.setresgid(64000, 64000, 64000)
         os.setresuid(64001, 0, 64001)
-        confinement.confine_parent(ROLES)
+        confinement.confine_parent(ROLES, [GROUP])
 
     assert "identity of root" in forked(work)
 

@@ -14,7 +14,7 @@ from unit.forking import PR_SET_NO_NEW_PRIVS, forked
 
 from svc.app import Parent, Role
 from svc.errors import HostRefused
-from svc.host.accounts import Accounts
+from svc.host.accounts import Accounts, Identity
 from svc.server import confinement, restart
 from svc.server.heartbeat import Heartbeat
 from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING
@@ -40,9 +40,9 @@ def end_of_parent(work: Callable[[Heartbeat], None]) -> int:
         uid, starts = os.getuid(), 0
         beats = [Heartbeat(), Heartbeat()]
         roles = [
-            Role("unix", uid, (beats[0].descriptor,), lambda: work(beats[0]), beats[0]),
-            Role("tls", uid, (beats[1].descriptor,), lambda: work(beats[1]), beats[1]),
-            Role("worker", uid, (), lambda: time.sleep(60)),
+            Role("unix", uid, os.getgid(), (beats[0].descriptor,), lambda: work(beats[0]), beats[0]),
+            Role("tls", uid, os.getgid(), (beats[1].descriptor,), lambda: work(beats[1]), beats[1]),
+            Role("worker", uid, os.getgid(), (), lambda: time.sleep(60)),
         ]
         parent = Parent(roles, separate=False)
 
@@ -92,7 +92,9 @@ def test_the_server_ends_with_the_reason_and_without_its_socket(
     def run() -> list[object]:
         settings = Settings(environ=environ, file={})
         uid = os.getuid()
-        accounts = Accounts(uid, os.getgid(), {"unix": uid, "tls": uid, "worker": uid})
+        accounts = Accounts(
+            uid, os.getgid(), dict.fromkeys(("unix", "tls", "worker"), uid), Identity(uid, os.getgid())
+        )
         server = Supervisor(settings, True, accounts, "", "")
         assert path.exists()
         count = [0]

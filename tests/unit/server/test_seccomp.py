@@ -1,4 +1,4 @@
-"""The filter leaves the app parent three uids, and refuses every system call that the app does not need."""
+"""The filter leaves the app parent few uids and one group, and refuses what the app does not need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from unit.forking import forked, restricted
+from unit.forking import GROUP, forked, restricted
 
 from svc.server import seccomp
 
@@ -40,6 +40,20 @@ def test_only_the_roles_uids_can_be_taken() -> None:
         return [*tried, error_of(os.setresuid, 64002, 64002, 64002), *os.getresuid()]
 
     assert forked(work) == [errno.EPERM] * 10 + [0, 64002, 64002, 64002]
+
+
+@needs_root
+def test_only_the_one_group_can_be_taken() -> None:
+    def work() -> list[int]:
+        restricted()
+        tried = [
+            error_of(os.setresgid, *ids)
+            for ids in ((0, 0, 0), (GROUP, GROUP, 0), (-1, GROUP, -1), (64001,) * 3, (1000,) * 3)
+        ]
+        tried += [error_of(os.setegid, GROUP), error_of(os.setregid, GROUP, GROUP)]
+        return [*tried, error_of(os.setresgid, GROUP, GROUP, GROUP), *os.getresgid()]
+
+    assert forked(work) == [errno.EPERM] * 7 + [0, GROUP, GROUP, GROUP]
 
 
 CALLS = {  # name: arguments that would succeed, or fail otherwise

@@ -6,16 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
-from unit.forking import ROLES, forked
+from unit.forking import GROUP, ROLES, forked
 
 from svc.errors import HostRefused
-from svc.host.accounts import Accounts
+from svc.host.accounts import Accounts, Identity
 from svc.host.owner import HARMLESS
 from svc.server import seccomp
 from svc.server.supervisor import _require_startable, both_ready
 from svc.settings import Settings
 
-ACCOUNTS = Accounts(64000, 64000, dict(zip(("unix", "tls", "worker"), ROLES, strict=True)))
+ACCOUNTS = Accounts(
+    64000, 64000, dict(zip(("unix", "tls", "worker"), ROLES[:3], strict=True)), Identity(ROLES[3], GROUP)
+)
 
 
 @pytest.mark.parametrize(

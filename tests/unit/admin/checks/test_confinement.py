@@ -10,11 +10,11 @@ import pytest
 from svc.admin.checks import confinement as module
 from svc.admin.checks.confinement import AppProcess, confinement
 from svc.admin.findings import Finding, Host
-from svc.host.accounts import Accounts
+from svc.host.accounts import Accounts, Identity
 from svc.host.owner import Owner
 from svc.settings import Settings
 
-NONE, SETUID = "0" * 16, "0" * 14 + "80"
+NONE, IDENTITIES = "0" * 16, "0" * 14 + "c0"
 SOUND = {"CapPrm": NONE, "CapEff": NONE, "CapInh": NONE, "CapAmb": NONE, "CapBnd": NONE, "NoNewPrivs": "1",
          "Seccomp": "2"}  # fmt: skip
 APART = {"mnt": "mnt:[1]", "net": "net:[1]", "ipc": "ipc:[1]", "pid": "pid:[1]"}
@@ -33,10 +33,14 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
     """check(*processes) -> the findings on a host where these run."""
 
     def run(*found: AppProcess) -> list[Finding]:
-        parent = process("svc-app", 990, CapPrm=SETUID, CapEff=SETUID, CapInh=SETUID, CapAmb=SETUID)
+        parent = process(
+            "svc-app", 990, CapPrm=IDENTITIES, CapEff=IDENTITIES, CapInh=IDENTITIES, CapAmb=IDENTITIES
+        )
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         monkeypatch.setattr(
-            module, "find_accounts", lambda: Accounts(990, 990, {"unix": 991, "tls": 992, "worker": 993})
+            module,
+            "find_accounts",
+            lambda: Accounts(990, 990, {"unix": 991, "tls": 992, "worker": 993}, Identity(994, 994)),
         )
         monkeypatch.setattr(module, "app_processes", lambda _pid: [parent, *found])
         monkeypatch.setattr(module, "namespaces_of", lambda _pid: {kind: f"{kind}:[0]" for kind in APART})
@@ -55,8 +59,8 @@ def test_all_in_force_is_one_line(check: Callable[..., list[Finding]]) -> None:
     [
         (process("svc-unix", 991, Seccomp="0"), "no seccomp filter"),
         (process("svc-unix", 991, NoNewPrivs="0"), "no_new_privs"),
-        (process("svc-unix", 991, CapPrm=SETUID), "capabilities"),
-        (process("svc-unix", 991, CapBnd=SETUID), "capabilities"),
+        (process("svc-unix", 991, CapPrm=IDENTITIES), "capabilities"),
+        (process("svc-unix", 991, CapBnd=IDENTITIES), "capabilities"),
         (process("svc-unix", 991, terminal=True), "terminal"),
         (process("svc-unix", 990), "runs as uid 990"),
     ],
