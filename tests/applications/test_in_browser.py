@@ -1,4 +1,4 @@
-"""Applications with a page of their own, in Chromium on another computer, through ssh -N -L."""
+"""Applications with a page of their own, in Chromium on another computer: by ssh -N -L, and by a link."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import waiting
 from applications.other_computer import another_computer
 from applications.reader import USER, Make, Reader, closing
 from e2e.installation import Service
+from e2e.surroundings import must
 from pages.chromium import Driver, chromium, press, until
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -27,7 +28,10 @@ WAIT_S = 120  # for pages of some megabytes of script, on a busy machine
 
 
 def opened(service: Service, application: Reader, visit: Callable[[Driver], None]) -> None:
-    """Have its page visited on another computer, by the line and the address that svc prints."""
+    """Have its page visited on another computer: by the line and the address that svc prints, then as an app.
+
+    The line for apps is one for all; the link signs the browser in, and leads to where the launcher says.
+    """
     said = application.launcher()
     number = re.search(r"-L (\d+):", said["ssh"])
     assert number and said["ssh"].startswith("ssh -N -L "), said
@@ -37,8 +41,20 @@ def opened(service: Service, application: Reader, visit: Callable[[Driver], None
             driver.get(said["link"] or said["connect"])
             visit(driver)
 
-    with another_computer(service) as computer, computer.typed(said["ssh"], int(number[1])):
-        computer.inside(look)
+    def look_by_link() -> None:
+        with chromium() as driver:
+            link = must(application.svc("ws", "open", application.workspace, "--link")).out.strip()
+            driver.get(link.replace("/lab?", "/lab?reset&"))  # JupyterLab keeps what is open on its server
+            press(driver, "button")
+            visit(driver)
+
+    apps = service.env["SVC_APPS_LOCAL_PORT"]
+    of_apps = f"ssh -N -L {apps}:127.0.0.1:{apps} {said['ssh'].rpartition(' ')[2]}"
+    with another_computer(service) as computer:
+        with computer.typed(said["ssh"], int(number[1])):
+            computer.inside(look)
+        with computer.typed(of_apps, int(apps)):
+            computer.inside(look_by_link)
 
 
 def there(driver: Driver, selector: str) -> WebElement:

@@ -51,7 +51,7 @@ def scripts() -> list[Path]:
 
 def javascript() -> list[Path]:
     """Every file of JavaScript: the pages', and what tests run in a browser or in node."""
-    folders = ("svc/web/pages/static", "tests")
+    folders = ("svc/apps/static", "svc/web/pages/static", "tests")
     return [
         path
         for folder in folders

@@ -129,7 +129,7 @@ def test_roots_keys_are_out_of_reach(service: Service, settings: Settings, port:
 def test_no_process_of_the_app_has_roots_terminal_or_log(service: Service) -> None:
     log = os.stat(service.log)
     found = [one for one in below(service.pid) if one.uid in app_uids().values()]
-    assert len(found) == 4
+    assert len(found) == 5
     for one in found:
         fields = Path(f"/proc/{one.pid}/stat").read_text().rpartition(")")[2].split()
         assert fields[4] == "0", f"{one.args} has a terminal"

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from e2e.installation import Call, Service, app_uids, below, processes_of
+from e2e.installation import APP_ACCOUNTS, Call, Service, app_uids, below, processes_of
 
 NO_CAPABILITIES = "0000000000000000"
-SETUID_ALONE = "0000000000000080"
+IDENTITIES_ALONE = "00000000000000c0"
 
 
 def app_processes(service: Service) -> list:
@@ -25,23 +25,28 @@ def test_root_is_supervisor_and_helper_and_nothing_else(service: Service) -> Non
     assert service.member("svc_helper").parent == service.pid
 
 
-def test_the_app_is_a_parent_two_listeners_and_a_worker(service: Service) -> None:
+def test_the_app_is_a_parent_two_listeners_a_worker_and_apps(service: Service) -> None:
     parent = service.member("svc.app")
     children = [one for one in app_processes(service) if one.parent == parent.pid]
-    assert len(children) == 3, [one.args for one in children]
+    assert len(children) == 4, [one.args for one in children]
 
 
 def test_no_app_process_can_regain_root(service: Service) -> None:
-    gid = pwd.getpwnam("svc").pw_gid
+    groups = {pwd.getpwnam(name).pw_uid: pwd.getpwnam(name).pw_gid for name in APP_ACCOUNTS}
+    assert groups[app_uids()["svc-apps"]] != groups[app_uids()["svc"]], "that group opens the database"
     found = app_processes(service)
-    assert len(found) == 4  # the parent, two listeners, the worker
+    assert len(found) == 5  # the parent, two listeners, the worker, apps
     for one in found:
+        gid = groups[one.uid]
         assert one.status["Uid"].split() == [str(one.uid)] * 4
         assert one.status["Gid"].split() == [str(gid)] * 4
         assert one.status["Groups"].split() in ([], [str(gid)])
         parent = one.uid == app_uids()["svc"]
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
-            assert one.status[name].strip() == (SETUID_ALONE if parent else NO_CAPABILITIES), (one.args, name)
+            assert one.status[name].strip() == (IDENTITIES_ALONE if parent else NO_CAPABILITIES), (
+                one.args,
+                name,
+            )
         assert one.status["CapBnd"].strip() == NO_CAPABILITIES
         assert one.status["NoNewPrivs"].strip() == "1"
         assert one.status["Seccomp"].strip() == "2"

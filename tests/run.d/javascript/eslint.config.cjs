@@ -4,7 +4,7 @@ const js = require('@eslint/js');
 const globals = require('globals');
 
 const MODULES = ['svc/web/pages/static/*/*.js'];
-const SCRIPTS = ['svc/web/pages/static/*.js']; // no modules: they run at once
+const SCRIPTS = ['svc/apps/static/*.js', 'svc/web/pages/static/*.js']; // no modules: they run at once
 const BODIES = ['tests/pages/*.js']; // each the body of a function, which the browser's driver calls
 
 const RECOMMENDED = {
