@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from svc import heaps
+from svc.clients import SocketOwners, Uids
 from svc.domain import configuration
 from svc.errors import DatabaseRefused
 from svc.helper.helper import Helper
@@ -36,7 +37,7 @@ from svc.server.restart import EARLY_ENDS_MAX, NOT_SERVING, UNUSABLE, Child, rea
 from svc.settings import Settings
 
 # The order in which the supervisor passes them; from APPS on the listeners of apps, as many as there are.
-UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY, NETLINK, APPS = range(3, 11)
+UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY, NETLINK, NETLINK_APPS, APPS = range(3, 12)
 FILES = 8192  # listeners, connections, and descriptors on their way between app and agents
 PAUSE_S = 0.05
 STOP_S = 4.2  # within the supervisor's five seconds
@@ -218,9 +219,11 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
 
         def run() -> None:
             listening = [socket.socket(fileno=fd) for fd in of_apps]
-            apps.serve(listening, socket.socket(fileno=asking), heartbeat.beat)
+            owners = SocketOwners(socket.socket(fileno=NETLINK_APPS))
+            client_of = apps.client_by(owners, Uids(os.path.join(settings.state_dir, "enrolled")))
+            apps.serve(listening, socket.socket(fileno=asking), client_of, heartbeat.beat)
 
-        descriptors = (*of_apps, asking, heartbeat.descriptor)
+        descriptors = (*of_apps, asking, NETLINK_APPS, heartbeat.descriptor)
         return Role("apps", uids["apps"], config["apps_gid"], descriptors, run, heartbeat)
 
     def work() -> None:

@@ -169,7 +169,7 @@ CALLS_OUTSTANDING_MAX = 56  # of one app process; the remaining WEB_THREADS neve
 
 # --- processes ---------------------------------------------------------------------
 WEB_THREADS = 64
-THREADS_PER_CLIENT = 16  # of WEB_THREADS; clients: svc/domain/addresses.py, gunicorn_worker/clients.py
+THREADS_PER_CLIENT = 16  # of WEB_THREADS; clients: svc/domain/addresses.py, svc/clients.py
 THREADS_RESERVED = 8  # of WEB_THREADS, for clients that have next to none
 BODIES_PER_CLIENT = 12  # of THREADS_PER_CLIENT, for requests whose bodies are read by a thread
 SMALL_BODY_MAX = 16 * 1024  # of a body that is awaited without a thread, as heads are

@@ -26,6 +26,8 @@ from svc_helper.shim.loop import Loop
 HEAD_MAX = 64 * 1024  # bytes
 FIELDS_MAX = 100
 HEAD_S, KEPT_S = 10.0, 60.0  # for a head that has begun, and between two requests
+STALL_S = 60.0  # in which a reader takes something of what waits for it
+BODY_MIN = 64 * 1024  # bytes of a request's body in that time
 CHECK_S = 15.0  # the longest time for which a visitor who was let in is not judged again
 AGAIN = (b"GET", b"HEAD", b"OPTIONS")  # sent once more when a kept stream turns out to have ended
 
@@ -34,6 +36,21 @@ NOT_FOUND = Refused(404, "app_not_found", "there is no such app, or it is not yo
 BAD_RESPONSE = Refused(502, "app_bad_response", "the program's answer is no HTTP")
 LARGE_HEAD = Refused(431, "headers_too_large", f"a head has at most {FIELDS_MAX} fields and 64 KiB")
 MALFORMED = Refused(400, "invalid_request", "this is no request of HTTP")
+
+
+class Pace:
+    """Whether a count that should grow has done so, looked at now and then."""
+
+    def __init__(self) -> None:
+        self.seen, self.left_s = -1, STALL_S
+
+    def is_over(self, elapsed_s: float, count: int, least: int) -> bool:
+        """Whether it grew by less than `least` for STALL_S; -1: it need not grow now."""
+        if count < 0 or self.seen < 0 or count - self.seen >= least:
+            self.seen, self.left_s = count, STALL_S
+            return False
+        self.left_s -= elapsed_s
+        return self.left_s <= 0
 
 
 @dataclass
@@ -66,11 +83,13 @@ class Connection:
         end.took, end.moved, end.lost = self._browser_sent, self._browser_read, self.close
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX)
         self.program: Program | None = None
+        self.let_in: Callable[[Connection, str], None] = lambda _connection, _user: None
         self.request: h11.Request | None = None  # the present one
         self.place: Place | None = None  # of its app
         self.entry: Entry | None = None  # a request of the service's own, while its body comes
         self.is_waiting = False  # for the authority: what the browser sends meanwhile stays where it is
         self.is_tunnel = self.is_ending = self.is_closed = False
+        self.pace, self.body_pace = Pace(), Pace()
         self.timer = loop.later(HEAD_S, self.close)
 
     def close(self) -> None:
@@ -186,6 +205,10 @@ class Connection:
         if not isinstance(answer, Opened):
             self._refuse(answer if isinstance(answer, Refused) else BUSY)
             return
+        if self.is_closed:
+            answer.stream.close()
+            return
+        self.let_in(self, answer.user)
         if self.is_closed:
             answer.stream.close()
             return
@@ -347,6 +370,18 @@ class Connection:
             return
         ends = (self.browser, self.program.end)
         if all(end.has_ended for end in ends) and not any(end.output for end in ends):
+            self.close()
+
+    # --- who stops ---------------------------------------------------------------------------------
+
+    def close_if_stalled(self, elapsed_s: float) -> None:
+        """Close it if nobody takes what waits, or a body comes too slowly, for STALL_S."""
+        ends = [self.browser] if self.program is None else [self.browser, self.program.end]
+        sent = sum(end.sent for end in ends) if any(end.output for end in ends) else -1
+        is_sending = self.http.their_state is h11.SEND_BODY and self._has_room() and not self.is_waiting
+        received = self.browser.received if is_sending else -1
+        is_stuck = self.pace.is_over(elapsed_s, sent, 1)
+        if self.body_pace.is_over(elapsed_s, received, BODY_MIN) or is_stuck:
             self.close()
 
     # --- room again --------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class End:
         self.moved: Callable[[], None] = lambda: None
         self.lost: Callable[[], None] = lambda: None
         self.output = bytearray()
+        self.sent = self.received = 0  # bytes
         self.is_reading = True
         self.is_open = True
         self.has_ended = False  # the other side sends nothing more
@@ -98,6 +99,7 @@ class End:
         if not data:
             self.has_ended = True
             self._watch()
+        self.received += len(data)
         self.took(data)
 
     def _flush(self) -> None:
@@ -106,6 +108,7 @@ class End:
                 with memoryview(self.output) as view:
                     count = self.sock.send(view[:READ_BYTES])
                 del self.output[:count]
+                self.sent += count
         except BlockingIOError:
             pass
         except OSError:

@@ -10,14 +10,18 @@ from types import FrameType
 from typing import NoReturn
 
 from svc.apps import addresses
-from svc.apps.gateway import Gateway
+from svc.apps.gateway import Client, Gateway
 from svc.apps.pair import Listener
+from svc.clients import SocketOwners, Uids
 from svc_helper.shim.loop import Loop
 
 BEAT_S = 1.0
+UNKNOWN = "of nobody that the kernel knows"
 
 
-def serve(listeners: Sequence[socket.socket], pair: socket.socket, beat: Callable[[], None]) -> NoReturn:
+def serve(
+    listeners: Sequence[socket.socket], pair: socket.socket, client_of: Client, beat: Callable[[], None]
+) -> NoReturn:
     """Serve the apps' connections until SIGTERM; calls `beat` each second."""
     loop = Loop()
     signal.signal(signal.SIGTERM, _end)
@@ -29,9 +33,19 @@ def serve(listeners: Sequence[socket.socket], pair: socket.socket, beat: Callabl
     go_on()
     find = partial(addresses.find, parent=addresses.LOCAL, scheme="http")
     authority = Listener(loop, pair)
-    authority.on_ended(Gateway(loop, listeners, find, authority).end)
+    authority.on_ended(Gateway(loop, listeners, find, authority, client_of).end)
     loop.run()
     raise SystemExit(1)  # nothing ends the loop
+
+
+def client_by(owners: SocketOwners, uids: Uids) -> Client:
+    """Whose a loopback connection is: a user of the host, also behind `ssh -L`."""
+
+    def client_of(sock: socket.socket) -> str:
+        uid = owners.uid_of(sock.getpeername(), sock.getsockname())
+        return UNKNOWN if uid is None else uids.client_of(uid)
+
+    return client_of
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

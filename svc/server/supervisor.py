@@ -67,7 +67,7 @@ class Supervisor:
         self.unix = children.move_high(listeners.unix_listener(settings.socket).detach())
         host = settings.host or ("127.0.0.1" if dev else "")
         self.tcp = children.move_high(listeners.tcp_listener(host, settings.port).detach())
-        self.netlink = children.move_high(listeners.netlink())
+        self.netlinks = [children.move_high(listeners.netlink()) for _ in ("tls", "apps")]
         self.apps = [
             children.move_high(each.detach()) for each in listeners.app_listeners(settings.apps_local_port)
         ]
@@ -128,7 +128,7 @@ class Supervisor:
             "separate": self.accounts.separate,
             "request_code": self.request_code,
         }
-        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write, self.netlink, *self.apps]
+        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write, *self.netlinks, *self.apps]
         command = children.isolated("svc.app", "--config", json.dumps(config))
         command = children.as_app(self.accounts, command)
         if not self.accounts.separate:

@@ -19,6 +19,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from svc.clients import SocketOwners, Uids
 from svc.domain.audit import audit
 from svc.helper.helper import Helper
 from svc.limits import CONNECTIONS_MAX, STOP_GRACEFUL_S
@@ -27,7 +28,6 @@ from svc.settings import Settings
 from svc.tls.certificates import Certificate
 from svc.web import visitors
 from svc.web.app import begin
-from svc.web.gunicorn_worker.clients import SocketOwners, Uids
 from svc.web.gunicorn_worker.fair_worker import FairThreads, serve_alone
 from svc.web.gunicorn_worker.malformed import FIELD_MAX
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from svc.clients import peer_uid
 from svc.db.faults import UNWRITABLE
 from svc.domain.accounts import account_status, throttle, users
 from svc.domain.principal import Caller
@@ -20,7 +21,6 @@ from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web.callers import credentials
 from svc.web.gunicorn_worker import connection
-from svc.web.gunicorn_worker.clients import peer_uid
 
 OVERFLOW_UID = 65534  # the kernel's value for a uid that it cannot map
 

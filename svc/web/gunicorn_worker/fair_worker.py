@@ -28,13 +28,13 @@ from typing import Any
 from gunicorn.workers import gthread
 
 from svc import descriptors, heaps
+from svc.clients import STRANGERS, SocketOwners, Uids, peer_uid
 from svc.db.connect import close_database
 from svc.domain import addresses
 from svc.host.ids import new_request_id
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.log import Counted
 from svc.web.gunicorn_worker import detach, malformed, note_client, responses, shutdown
-from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids, peer_uid
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
 from svc.web.gunicorn_worker.renewal import Renewal
 from svc.web.gunicorn_worker.shares import Share, Shares

@@ -13,6 +13,7 @@ import pytest
 from e2e.installation import SVC, Call, Service, app_uids, run
 from e2e.surroundings import must
 from e2e.workspaces.browsing import Browser
+from hostile.conftest import SECRET
 from waiting import until
 
 # What a program gets of a request, and one that never ends.
@@ -131,7 +132,7 @@ def test_what_has_ended_ends_what_is_open(enter: Enter, alice: Call, svc: Call, 
         elif how == "disabled":
             must(svc("root", "admin", "edit-user", "tsz-alice", "--disable"))
         elif how == "password":
-            must(svc("root", "admin", "set-password", "tsz-alice", stdin="twelve blue otters under ice\n"))
+            must(svc("root", "admin", "set-password", "tsz-alice", stdin=f"{SECRET}\n"))
         else:
             must(alice("ws", "port", "remove", app, "short"))
         began = time.monotonic()
@@ -171,10 +172,12 @@ for path in sys.argv[1:]:
 
 
 def test_what_it_holds(service: Service) -> None:
-    """Listeners, the pair, the loop, the heartbeat and the pipe of its parent; no file and no database."""
+    """Listeners, the pair, netlink, the loop, the heartbeat and the pipe of its parent; no file."""
     until(lambda: len(held(service)) <= 8, 20, 0.2)
     kinds = sorted(kind.partition(":")[0] for kind in held(service).values())
-    assert kinds == ["anon_inode", "anon_inode", "pipe", "socket", "socket", "socket"], held(service)
+    assert kinds == ["anon_inode", "anon_inode", "pipe", "socket", "socket", "socket", "socket"], held(
+        service
+    )
 
 
 def held(service: Service) -> dict[str, str]:

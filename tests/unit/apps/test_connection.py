@@ -560,3 +560,48 @@ def test_a_visitor_is_judged_again(
         seen = len(stage.checked)
         until(lambda: len(stage.checked) > seen + 1, 30, 0.01)
         assert call(client).status == 200
+
+
+def deaf(sock: socket.socket) -> None:
+    """A program that answers more than anybody's buffers hold, and one that reads nothing of a body."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += sock.recv(100)
+    if head.startswith(b"GET"):
+        try:
+            sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(64 << 20))
+        except ConnectionError:
+            pass
+    else:
+        threading.Event().wait(2)
+
+
+def test_a_reader_that_takes_nothing_is_cut(begin: Begin) -> None:
+    stage = begin(deaf)
+    with stage.client() as client:
+        client.sendall((GET + "\r\n").encode())
+        client.recv(1)
+        made = stage.connections[0]
+        until(lambda: made.browser.output, 30, 0.01)
+        stage.ask(lambda: made.close_if_stalled(1))
+        for _ in range(3):
+            client.recv(1 << 16)  # whoever takes something stays
+            until(lambda: len(made.browser.output) >= BUFFER_MAX, 30, 0.01)
+            stage.ask(lambda: made.close_if_stalled(connection.STALL_S))
+        stage.ask(lambda: made.close_if_stalled(connection.STALL_S))
+        assert made.is_closed
+
+
+@pytest.mark.parametrize(("size", "goes_on"), [(10, False), (connection.BODY_MIN, True)])
+def test_a_body_that_comes_too_slowly_is_cut(begin: Begin, size: int, goes_on: bool) -> None:
+    stage = begin(echo)
+    with stage.client() as client:
+        head = GET.replace("GET", "POST", 1).replace("\r\n", "\r\nSec-Fetch-Site: same-origin\r\n", 1)
+        client.sendall(f"{head}Content-Length: 9999999\r\n\r\n".encode())
+        made = stage.connections[0]
+        until(lambda: made.program, 30, 0.01)
+        stage.ask(lambda: made.close_if_stalled(1))
+        client.sendall(bytes(size))
+        until(lambda: made.browser.received >= size, 30, 0.01)
+        stage.ask(lambda: made.close_if_stalled(connection.STALL_S))
+        assert made.is_closed is not goes_on

@@ -13,6 +13,7 @@ from unit.apps.test_connection import GET, call, echo, raw
 from waiting import until
 
 from svc.apps.gateway import Gateway
+from svc.apps.seats import Bounds
 
 MOST = 4
 
@@ -28,7 +29,7 @@ def listener() -> Iterator[socket.socket]:
 def stage(listener: socket.socket) -> Iterator[Stage]:
     """A gateway in a loop, before a program."""
     made = Stage(echo)
-    gateway = made.ask(lambda: Gateway(made.loop, [listener], place_of, made, MOST))
+    gateway = made.ask(lambda: Gateway(made.loop, [listener], place_of, made, bounds=Bounds(total=MOST)))
     made.gateway = gateway  # type: ignore[attr-defined]
     yield made
     made.ask(gateway.close)
@@ -117,3 +118,23 @@ def test_an_end_of_the_sign_in_ends_its_connections(stage: Stage, listener: sock
         stage.ask(lambda: stage.gateway.end(["app-ada", "app-nobody"]))  # type: ignore[attr-defined]
         assert ada.recv(1) == b""
         assert call(bob, Cookie="__Host-svc-app=bob").status == 200
+
+
+def test_a_crowd_of_strangers_leaves_room(listener: socket.socket) -> None:
+    """More than a client may have before it opens an app: the oldest are closed, and its user comes in."""
+    made = Stage(echo)
+    gateway = made.ask(
+        lambda: Gateway(made.loop, [listener], place_of, made, bounds=Bounds(strangers_of_client=5))
+    )
+    try:
+        crowd = [connect(listener) for _ in range(50)]
+        with connect(listener) as client:
+            assert call(client).status == 200
+            until(lambda: len(gateway.seats.strangers.get("127.0.0.1", ())) <= 5, 10, 0.01)
+            more = [connect(listener) for _ in range(50)]
+            assert call(client).status == 200, "who is let in is no stranger"
+        for each in (*crowd, *more):
+            each.close()
+    finally:
+        made.ask(gateway.close)
+        made.close()

@@ -17,10 +17,11 @@ from svc.apps import pair
 from svc.apps.addresses import App, Place
 from svc.apps.pair import Answer, Asked, Checked, Entered, Left, Opened, Refused, Ticket
 from svc.db.connect import database
+from svc.domain.accounts import tokens
 from svc.domain.accounts.tickets import Holder
 from svc.domain.apps import links, visits
 from svc.domain.principal import Caller
-from svc.limits import APP_CALLS_PER_WORKSPACE, APP_QUESTIONS_PER_WORKSPACE
+from svc.limits import APP_CALLS_PER_WORKSPACE, APP_QUESTIONS_PER_WORKSPACE, TOKEN_FAILURES_MAX
 from svc.web import visitors
 from svc_helper.shim.loop import Loop
 from svc_helper.wire import protocol
@@ -153,3 +154,18 @@ def test_a_slow_workspace_leaves_room_for_others(
     for answer in found:
         if isinstance(answer, Opened):
             answer.stream.close()
+
+
+def test_tokens(ada: Caller, workspace: str, ask: Asker) -> None:
+    secret = tokens.create(ada, "chat", app=f"{ID}/lab")["secret"]
+    visitor = Asked(PLACE, "198.51.100.9", token=secret)  # whose wrong tokens no other test counts
+    opened = ask("open", visitor)
+    assert isinstance(opened, Opened)
+    opened.stream.close()
+    tokens.revoke(ada, "chat")
+    until(lambda: ask.loop.turn(0.1) or ask.ended, 10, 0.01)
+    assert ask.ended == [opened.visit]
+    for number in range(TOKEN_FAILURES_MAX + 1):
+        refused = ask("check", visitor)
+        assert isinstance(refused, Refused)
+        assert refused.code == ("unauthenticated" if number < TOKEN_FAILURES_MAX else "too_many_requests")

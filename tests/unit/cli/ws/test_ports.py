@@ -10,12 +10,14 @@ from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/ports"
 SSH = "ssh -N -L 20001:127.0.0.1:20001 ada@svc.example"
-LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\thttp\tfalse\n"
+APP = "http://web-f7d3k2qa.localhost:24681/"
+LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\thttp\tfalse\t{APP}\n"
 
 
 def record(**more: Any) -> dict[str, Any]:
     """A port as the API tells of it."""
     base = {"name": "web", "container_port": 8000, "host_port": 20001, "url": "http://127.0.0.1:20001"}
+    base |= {"label": "web-f7d3k2qa", "app_local_url": APP}
     base |= {"ssh": SSH, "kind": "http", "connect": base["url"]}
     return (
         base | {"state": "open", "connections": 2, "access": "owner", "refused": 5, "listens": False} | more
@@ -37,8 +39,20 @@ def test_list(service: Service, svc: Svc) -> None:
         "REFUSED",
         "KIND",
         "LISTENS",
+        "LINK",
     ]
-    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5", "http", "no"]
+    assert row.split() == [
+        "web",
+        "8000",
+        "http://127.0.0.1:20001",
+        "open",
+        "2",
+        "owner",
+        "5",
+        "http",
+        "no",
+        APP,
+    ]
     assert json.loads(svc("ws", "ports", "demo", "--json").out) == {"items": [record()]}
 
 

@@ -411,3 +411,13 @@ def test_a_full_disk_costs_the_note_and_not_the_call(
     with pytest.raises(TokenExpired):
         tokens.user_of(created["secret"], HERE)
     assert [token["status"] for token in listed(ada)] == ["expired"]
+
+
+def test_a_token_for_apps(ada: Caller) -> None:
+    every = tokens.create(ada, "every", scopes=["files", "apps"])
+    one = tokens.create(ada, "one", app="ws-f7d3k2qa/lab")
+    assert (every["scopes"], one["scopes"]) == (["apps", "files"], ["app:ws-f7d3k2qa/lab"])
+    assert tokens.scopes_of(one["id"]) == {"app:ws-f7d3k2qa/lab"}
+    assert {row["name"]: row["scopes"] for row in listed(ada)}["one"] == ["app:ws-f7d3k2qa/lab"]
+    with pytest.raises(ValidationFailed, match="has no scopes"):
+        tokens.create(ada, "both", scopes=["files"], app="ws-f7d3k2qa/lab")

@@ -9,11 +9,11 @@ from unit.domain.apps.conftest import ID, LAB
 from unit.domain.apps.test_links import secret
 
 from svc.db.connect import database
-from svc.domain.accounts import account_status
+from svc.domain.accounts import account_status, tokens
 from svc.domain.accounts.tickets import Holder
 from svc.domain.apps import admission, links, visits
 from svc.domain.principal import Caller
-from svc.errors import AccountDisabled, AppNotFound, AppSignIn, WorkspaceNotRunning
+from svc.errors import AccountDisabled, AppNotFound, AppSignIn, PatNotAllowed, WorkspaceNotRunning
 from svc.helper.helper import Helper
 
 COMMAND = f"svc ws open {ID} lab --link"
@@ -101,3 +101,29 @@ def test_a_port_that_has_gone_meanwhile(ada: Caller, workspace: str, helper: Hel
     database.execute_sql("DELETE FROM ports WHERE name = 'lab'")
     with pytest.raises(AppNotFound):
         admission.enter(ticket, LAB, LAB.origin, "192.0.2.7", helper, "r")
+
+
+def test_a_program_with_a_token(ada: Caller, bob: Caller, workspace: str, helper: Helper) -> None:
+    def by(secret: str) -> str:
+        found = admission.by_token(secret, LAB, "192.0.2.7", helper, "r")
+        assert found
+        return found.user
+
+    assert by(tokens.create(ada, "every", scopes=["apps"])["secret"]) == "ada"
+    assert by(tokens.create(ada, "one", app=f"{ID}/lab")["secret"]) == "ada"
+    for name, more in (("plain", {}), ("files", {"scopes": ["files"]}), ("other", {"app": f"{ID}/x"})):
+        with pytest.raises(PatNotAllowed) as raised:
+            by(tokens.create(ada, name, **more)["secret"])
+        assert raised.value.hint == "svc token create --name NAME --scope apps"
+    with pytest.raises(AppNotFound):
+        by(tokens.create(bob, "every", scopes=["apps"])["secret"])
+    assert admission.by_token("svc_pat_nothing", LAB, "192.0.2.7", helper, "r") is None
+
+
+def test_a_revoked_token_ends_its_connections(ada: Caller, workspace: str, helper: Helper) -> None:
+    made = tokens.create(ada, "every", scopes=["apps"])
+    found = admission.by_token(made["secret"], LAB, "192.0.2.7", helper, "r")
+    assert found and found.visit == made["id"]
+    assert visits.ended([found.visit]) == []
+    tokens.revoke(ada, "every")
+    assert visits.ended([found.visit]) == [made["id"]]

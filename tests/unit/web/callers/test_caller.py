@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from unit.serving import Peer, make_user
 
+from svc import clients
 from svc.domain.accounts import throttle, users
 from svc.errors import Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web.callers import caller as callers
-from svc.web.gunicorn_worker import clients
 
 
 def printed(response: Any) -> str:

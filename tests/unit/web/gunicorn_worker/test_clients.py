@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.web.gunicorn_worker import clients
-from svc.web.gunicorn_worker.clients import STRANGERS, SocketOwners, Uids
+from svc import clients
+from svc.clients import STRANGERS, SocketOwners, Uids
 from svc_helper.wire import sock_diag
 
 SUBUID = "demo:100000:65536\n1002:300000:65536\nnobodys:500000:65536\ndemo:900000:10\nbroken:line\n:::\n"
