@@ -806,7 +806,7 @@ declare namespace Api {
     last_used_from: string | null; // the address of that use
     name: string;
     prefix: string; // the secret's first characters
-    scopes: 'files'[]; // what it may do besides
+    scopes: string[]; // what it may do besides; `app:WORKSPACE/PORT` alone: all that it opens
     secret: string; // only in this response, and stored nowhere
     status: 'active' | 'expired';
   }
@@ -1418,14 +1418,15 @@ declare namespace Api {
     last_used_from: string | null; // the address of that use
     name: string;
     prefix: string; // the secret's first characters
-    scopes: 'files'[]; // what it may do besides
+    scopes: string[]; // what it may do besides; `app:WORKSPACE/PORT` alone: all that it opens
     status: 'active' | 'expired';
   }
 
   interface TokenCreate {
+    app?: string | null; // one app, as WORKSPACE/PORT, which is then all that the token opens
     expires_days?: number; // its lifetime in days
     name: string;
-    scopes?: 'files'[]; // `files`: it also reaches the owner's files; none by default
+    scopes?: ('apps' | 'files')[]; // `files`: it also reaches the owner's files; `apps`: programs of the owner's workspaces; none by default
   }
 
   interface TokenPage {

@@ -261,7 +261,7 @@ CREATE TABLE tokens (
     last_used_from TEXT,                  -- the address of that use
     ended_at TEXT,                        -- revoked, or first seen expired: a clock set back revives nothing
     end_reason TEXT CHECK (end_reason IN ('revoked', 'expired'))
-, scopes TEXT NOT NULL DEFAULT '' CHECK (scopes IN ('', 'files'))) STRICT;
+, scopes TEXT NOT NULL DEFAULT '' CHECK (scopes IN ('', 'files')), apps TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE users (
     id INTEGER PRIMARY KEY,

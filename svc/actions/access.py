@@ -8,7 +8,8 @@ UNIX, TLS = "unix", "tls"
 
 # Who may call: anyone, any account, any account but root, administrators.
 ANYONE, ACCOUNT, MEMBER, ADMIN = "anyone", "account", "member", "admin"
-FILES = "files"  # a scope of tokens
+FILES, APPS = "files", "apps"  # scopes of tokens
+ONE_APP = "app:"  # begins the only scope of a token that opens one app, and nothing else
 
 
 class Access(NamedTuple):
@@ -26,6 +27,8 @@ class Access(NamedTuple):
 
     def allows_token(self, scopes: frozenset[str]) -> bool:
         """Whether a token with these additional scopes may call."""
+        if any(scope.startswith(ONE_APP) for scope in scopes):
+            return False
         return self.pat or (self.scope != "" and self.scope in scopes)
 
 

@@ -23,10 +23,11 @@ DESCRIPTION = """\
 Access tokens, for calls of the HTTP API from other hosts.
 
 A token acts for you, as an ordinary user, on the HTTP API of the HTTPS port:
-your workspaces, templates and images, with the scope `files` also your files. It
-never administers and never manages tokens. Commands on this host need none. They
+your workspaces, templates and images, with the scope `files` also your files, with
+`apps` the programs of your workspaces. One for --app opens that program, and
+nothing else. A token never administers and never manages tokens. Commands on this host need none. They
 take a token's id or its name."""
-SCOPES = ("files",)
+SCOPES = ("apps", "files")
 
 
 def named(value: object, human: bool) -> str:
@@ -54,6 +55,7 @@ CREATE_EXAMPLES = """\
 svc token create laptop
 svc token create --name ci --expires 30 --json
 svc token create --name runner --scope files
+svc token create --name chat --app notes/llm
 (umask 077; svc token create --name ci > token.txt)"""
 
 
@@ -79,7 +81,8 @@ def create(args: Arguments) -> int:
         raise UsageError("write a name for the token, once", hint="svc token create NAME")
     body: dict[str, Any] = {"name": name}
     body |= {} if args.expires is None else {"expires_days": args.expires}
-    body |= {"scopes": [args.scope]} if args.scope else {}
+    body |= {"scopes": args.scope} if args.scope else {}
+    body |= {"app": args.app} if args.app else {}
     answer = ask(args, "POST", "/api/tokens", body)
     record = answer.json()
     secret = output.text(record, "secret")
@@ -157,7 +160,13 @@ COMMAND = CommandGroup(
             metavar="DAYS",
             type=whole(1, TOKEN_DAYS_MAX),
         ),
-        Argument("--scope", "what it may do besides: `files` is your file roots", choices=SCOPES),
+        Argument(
+            "--scope",
+            "what it may do besides: `files` is your file roots, `apps` the programs of your workspaces",
+            kind="list",
+            choices=SCOPES,
+        ),
+        Argument("--app", "the one app that it opens, and nothing else", metavar="WORKSPACE/PORT"),
         examples=CREATE_EXAMPLES,
     ),
     Command("list", list_, examples="svc token list\nsvc token list --json"),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Flask, Response, g, request
 from marshmallow import Schema
 
-from svc.actions.access import ADMIN, ANYONE, MEMBER, UNIX, Access
+from svc.actions.access import ADMIN, ANYONE, MEMBER, ONE_APP, UNIX, Access
 from svc.actions.table import Action
 from svc.domain.principal import Caller
 from svc.errors import (
@@ -152,7 +152,7 @@ def require(access: Access, listener: str, identify: Callable[[], Caller | None]
     if caller is None:
         raise Unauthenticated("a valid credential is needed")
     if caller.kind == "pat" and not access.allows_token(caller.scopes):
-        raise _no_token(access)
+        raise _no_token(access, caller.scopes)
     if request.headers.get("X-Svc-Via") == "api":
         _require_plain(access)
     if listener not in access.listeners:
@@ -178,7 +178,10 @@ def rechecked() -> Iterator[None]:
         g.caller = g.require()
 
 
-def _no_token(access: Access) -> PatNotAllowed:
+def _no_token(access: Access, scopes: frozenset[str]) -> PatNotAllowed:
+    if any(scope.startswith(ONE_APP) for scope in scopes):
+        hint = "svc token create --name NAME"
+        return PatNotAllowed("this token opens one app, and nothing of the API", hint=hint)
     if not access.scope:
         return PatNotAllowed("this endpoint does not accept personal access tokens")
     return PatNotAllowed(

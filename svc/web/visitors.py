@@ -37,15 +37,20 @@ from svc.apps.pair import (
 )
 from svc.db.connect import close_database, database
 from svc.domain.apps import admission, visits
+from svc.domain.apps.admission import Admission
 from svc.domain.apps.visits import Where
-from svc.errors import SvcError
+from svc.errors import AppNotListening, SvcError
 from svc.helper.helper import Helper
 from svc.host.ids import new_request_id
 from svc.limits import ACCESS_ENDED_S, APP_CALLS, APP_CALLS_PER_WORKSPACE, APP_QUESTIONS_PER_WORKSPACE
-from svc.log import log
+from svc.log import Counted
+from svc.web.callers import credentials
 from svc.web.gunicorn_worker.thread_pool import ThreadPool
 
 VISITS_WATCHED = 4096  # beyond them the process of apps asks by itself
+LINES_A_SECOND = 5
+_nonsense = Counted("tls", "the process of apps sent what is no question", LINES_A_SECOND)
+_not_served = Counted("tls", "a visitor of an app was not served", LINES_A_SECOND)
 MANY = Refused(429, "too_many_requests", "too many connections to this app begin at once; try again")
 
 
@@ -64,7 +69,7 @@ def _read(pair: socket.socket, visitors: Visitors) -> None:
             pair.close()
             return
         except NotAQuestion as error:
-            log("tls", "the process of apps sent what is no question", "critical", why=str(error))
+            _nonsense.write("critical", why=str(error))
 
 
 def _watch(pair: socket.socket, visitors: Visitors) -> None:
@@ -150,7 +155,11 @@ class Visitors:
                 turn.running.append(question)
                 self.running += 1
                 self.turns[workspace] = self.turns.pop(workspace)  # to the end
-                self.threads.submit(self._do, workspace, question)
+                try:
+                    self.threads.submit(self._do, workspace, question)
+                except RuntimeError:  # the host has no room for a thread
+                    self._end(workspace, question)
+                    question.answer(BUSY)
 
     def _next(self) -> tuple[str, Turn] | None:
         for workspace, turn in self.turns.items():
@@ -167,12 +176,16 @@ class Visitors:
         finally:
             close_database()  # a connection takes 1.5 MB, and questions are few: one a stream
             with self.lock:
-                self.running -= 1
-                turn = self.turns[workspace]
-                turn.running.remove(question)
-                if not turn.running and not turn.waiting:
-                    del self.turns[workspace]
+                self._end(workspace, question)
             self._begin()
+
+    def _end(self, workspace: str, question: Question) -> None:
+        """It runs no longer; the caller has the lock."""
+        self.running -= 1
+        turn = self.turns[workspace]
+        turn.running.remove(question)
+        if not turn.running and not turn.waiting:
+            del self.turns[workspace]
 
 
 def answer(question: Question, helper: Helper) -> Answer:
@@ -181,25 +194,37 @@ def answer(question: Question, helper: Helper) -> Answer:
     try:
         return ACTS[question.do](question.presented, helper, rid)
     except SvcError as error:
-        if error.status >= 500:
-            log("tls", "a visitor of an app was not served", "warning", rid=rid, code=error.code)
+        if error.status >= 500 and not isinstance(
+            error, AppNotListening
+        ):  # a tab asks that every two seconds
+            _not_served.write("warning", rid=rid, code=error.code)
         return Refused(error.status, error.code, error.message, error.hint or "")
     except peewee.PeeweeException as error:
-        log("tls", "a visitor of an app was not served", "error", rid=rid, why=str(error))
+        _not_served.write("error", rid=rid, why=str(error))
         return BUSY
 
 
 def _open(asked: Asked, helper: Helper, rid: str) -> Opened:
-    where = _where(asked)
-    found = admission.by_cookie(asked.cookie, where, helper, rid)
+    found = _admit(asked, helper, rid)
     place = {"id": found.workspace_id, "container_port": found.container_port}
     stream = helper.connected("port.connect", found.owner, place, rid=rid)
     return Opened(found.user, found.visit, stream, f"127.0.0.1:{found.container_port}", "http", False)
 
 
 def _check(asked: Asked, helper: Helper, rid: str) -> Checked:
-    admission.by_cookie(asked.cookie, _where(asked), helper, rid)
+    _admit(asked, helper, rid)
     return Checked()
+
+
+def _admit(asked: Asked, helper: Helper, rid: str) -> Admission:
+    """The admission of what was presented; wrong tokens are counted by client, as those of the API."""
+    where = _where(asked)
+    if not asked.token:
+        return admission.by_cookie(asked.cookie, where, helper, rid)
+    found = admission.by_token(asked.token, where, asked.address, helper, rid)
+    if found is None:
+        raise credentials.wrong_token(asked.address)
+    return found
 
 
 def _describe(ticket: Ticket, _helper: Helper, _rid: str) -> Described:

@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import (
+    apps,
     backups,
     busy,
     crowd,
@@ -207,6 +208,7 @@ def parts_of(shell: Shell, set_up: Stage) -> dict[str, Callable[[], Iterator[Row
         "lifecycle": lambda: lifecycle(shell, set_up),
         "images": lambda: images(shell, set_up),
         "ports": lambda: ports.rows(shell, set_up),
+        "apps": lambda: apps.rows(set_up),
         "terminals": lambda: terminals.rows(shell, set_up, end_agent),
         "files": lambda: transfers.rows(shell, set_up),
         "tls": lambda: tls.rows(shell, set_up),

@@ -143,16 +143,16 @@ def answers(url: str) -> bool:
 
 
 class Socket:
-    """A WebSocket to the program, which sends every message back."""
+    """A WebSocket to the program, which sends every message back; `headers` are more of the request."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: str = "") -> None:
         host, port = urlsplit(url).netloc.split(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=20)
+        self.sock = socket.create_connection(("127.0.0.1", int(port)), timeout=20)
         self.file = self.sock.makefile("rb")
         key = base64.b64encode(os.urandom(16)).decode()
         self.sock.sendall(
             f"GET /ws HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
+            f"{headers}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
         )
         head = b""
         while not head.endswith(b"\r\n\r\n"):

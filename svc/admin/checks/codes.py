@@ -53,6 +53,7 @@ CODES = {
     " (NoNewPrivileges=, PrivateTmp=, ProtectSystem= and the like).",
     "confinement": "The processes of the app run as their accounts, without capabilities, with seccomp.",
     "confinement.KIND": "The app has a mount, network, IPC and process namespace of its own.",
+    "apps": "Apps in the browser are served, on both addresses of loopback.",
     "license": "A trial or licence is in force; only root can replace its file.",
     "license_host": "This host has a request code, for which a licence is made.",
     "license_ending": "The trial or licence does not end within 14 days.",

@@ -11,6 +11,7 @@ from svc.admin.checks.accounts import (
     podman_locks,
     storage,
 )
+from svc.admin.checks.apps import apps
 from svc.admin.checks.audit import audit_chain
 from svc.admin.checks.backups import backups
 from svc.admin.checks.clock import clock
@@ -78,6 +79,7 @@ CHECKS = (
     server,
     helper_limits,
     confinement,
+    apps,
     licence,
     podman_way,
     programs,

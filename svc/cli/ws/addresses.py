@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 PORT = Argument("PORT", "the port's name; without it the only app", type=port_name, optional=True)
 
 
-def show_for(args: Arguments, record: Any) -> None:
-    """The ways into the launchers of one's own running workspace; nothing where they cannot be read."""
+def show_for(args: Arguments, record: Any, *, opens: bool = False) -> None:
+    """The ways into the launchers of one's own running workspace; nothing where they cannot be read.
+
+    With `opens` also a one-time link to each app: whoever starts a workspace is about to open it.
+    """
     launchers = pick(record, "launchers")
     if pick(record, "status") != "running" or not (isinstance(launchers, list) and launchers):
         return
@@ -35,6 +38,19 @@ def show_for(args: Arguments, record: Any) -> None:
     for one in found:
         print(output.visible(f"{text(one, 'name')} is {text(one, 'state')}{_exit_code(one)}"))
     show(text(record, "name"), found)
+    for one in found if opens else []:
+        if text(one, "state") == "started" and text(one, "kind") == "http":
+            _show_link(args, text(record, "id"), one)
+
+
+def _show_link(args: Arguments, workspace: str, launcher: Any) -> None:
+    """A link to the app of a launcher; nothing where there is none, which is no failure of the start."""
+    port = quote(text(launcher, "port"))
+    try:
+        answer = ask(args, "POST", path_of(workspace, f"/ports/{port}/open"), {"path": _path_in(launcher)})
+    except SvcError:
+        return
+    print(output.visible(f"open: {text(answer.json(), 'link')}"))
 
 
 def note_failed(args: Arguments, records: list[Any]) -> None:
@@ -152,12 +168,13 @@ def _show_ssh(port: dict[str, Any]) -> None:
 
 def _path_of_launcher(args: Arguments, name: str) -> str:
     """Where the launcher that serves the port says that it is; `/` without one."""
-    for launcher in items(ask(args, "GET", path(args, "/launchers")).json()):
-        link = launcher.get("link")
-        if launcher.get("port") == name and isinstance(link, str):
-            rest = link.partition("://")[2].partition("/")
-            return f"/{rest[2]}" if rest[1] else "/"
-    return "/"
+    found = items(ask(args, "GET", path(args, "/launchers")).json())
+    return next((_path_in(one) for one in found if one.get("port") == name and one.get("link")), "/")
+
+
+def _path_in(launcher: Any) -> str:
+    """The path of the address that a launcher says, with its token; `/` without one."""
+    return "/" + text(launcher, "link").partition("://")[2].partition("/")[2]
 
 
 COMMANDS = (

@@ -24,8 +24,9 @@ COLUMNS = (
 )
 KIND = ("KIND", "kind", plain)
 LISTENS = ("LISTENS", "listens", plain)
-ON_TERMINAL = (*COLUMNS, KIND, LISTENS)
-IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND, LISTENS)
+LINK = ("LINK", "app_local_url", url)
+ON_TERMINAL = (*COLUMNS, KIND, LISTENS, LINK)
+IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND, LISTENS, LINK)
 DESCRIPTION = """\
 List, add or remove named ports.
 
@@ -42,10 +43,11 @@ def ports(args: Arguments) -> int:
     this host: a URL, HOST:PORT, or an ssh or psql command, by the port's kind), state,
     connections, access, refused (connections of other users since the port was opened), in a
     pipe ssh (the command on another computer after which the address works there; on a
-    terminal it is below the table), kind, and listens (whether a program listens on inside; one
-    that a launcher starts has that number in SVC_PORT). Ports are open while the workspace runs. `svc ws
-    logs` has the output of the container and the launchers, but not of programs
-    started by hand behind a port. `svc ws port list` is the same command.
+    terminal it is below the table), kind, listens (whether a program listens on inside; one
+    that a launcher starts has that number in SVC_PORT), and link (the address of its own that a
+    port of the kind http has in a browser: svc ws open signs the browser in). Ports are open while
+    the workspace runs. `svc ws logs` has the output of the container and the launchers, but not of
+    programs started by hand behind a port. `svc ws port list` is the same command.
     """
     empty = f"No ports yet: svc ws port add {args.workspace} NAME"
     answer = ask(args, "GET", path(args, "/ports"))

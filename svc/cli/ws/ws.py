@@ -97,12 +97,12 @@ def get(args: Arguments) -> int:
     return 0
 
 
-def _show_ways(args: Arguments, record: object) -> None:
-    """On a terminal: the launchers of a running workspace, and the ways into them."""
+def _show_ways(args: Arguments, record: object, *, opens: bool = False) -> None:
+    """On a terminal: the launchers of a running workspace, and the ways into them; `opens`: with links."""
     if output.on_terminal() and output.pick(record, "launchers"):
         from svc.cli.ws.addresses import show_for
 
-        show_for(args, record)
+        show_for(args, record, opens=opens)
 
 
 def start(args: Arguments) -> int:
@@ -139,7 +139,7 @@ def _show_started(args: Arguments, answer: Answer) -> int:
         output.note(f"the launcher {name} does not listen on port {port} yet (the number is in SVC_PORT)")
         output.remark(output.visible(f"hint: svc ws ports {output.text(answer.json(), 'name')}"))
     if not args.json:
-        _show_ways(args, answer.json())
+        _show_ways(args, answer.json(), opens=True)
     return code
 
 

@@ -71,7 +71,7 @@ def issue(caller: Caller, purpose: str, subject: str, lifetime_s: int = TICKET_S
 
 def redeem(untrusted: str, purpose: str, subject: str, lifetime_s: int = TICKET_S) -> Holder | None:
     """The holder of a ticket for this purpose and subject, else None; either way it opens nothing more."""
-    if not _FORM.fullmatch(untrusted):
+    if not _FORM.fullmatch(untrusted) or not _is_known(untrusted):
         return None
     with write():
         rows = database.execute_sql(
@@ -88,6 +88,12 @@ def holder_of(untrusted: str, purpose: str, subject: str, lifetime_s: int = TICK
         f"SELECT {_COLUMNS} FROM tickets WHERE secret_hash = ?", (keys.digest(untrusted),)
     ).fetchone()
     return _fitting(row, purpose, subject, lifetime_s) if row else None
+
+
+def _is_known(untrusted: str) -> bool:
+    """Whether there is such a ticket: whoever makes some up keeps nobody waiting for the database's lock."""
+    row = database.execute_sql("SELECT 1 FROM tickets WHERE secret_hash = ?", (keys.digest(untrusted),))
+    return row.fetchone() is not None
 
 
 def _fitting(row: tuple[Any, ...], purpose: str, subject: str, lifetime_s: int) -> Holder | None:

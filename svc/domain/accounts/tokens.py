@@ -6,7 +6,8 @@
     {id, name, prefix, scopes, status: active|expired, expires_soon, created_at, expires_at,
      last_used_at, last_used_from}
 
-Of the owner's files a token reaches none, unless it was created with the scope `files`.
+Of the owner's files a token reaches none, unless it was created with the scope `files`; of the programs of
+workspaces none, unless with the scope `apps`. One that was created for an app opens that, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from svc.actions.access import FILES
+from svc.actions.access import APPS, FILES, ONE_APP
 from svc.actions.table import TOKEN_CREATE, TOKEN_REVOKE
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
@@ -49,7 +50,8 @@ from svc.limits import (
 )
 
 MARK = "svc_pat_"  # identifies a token to people and secret scanners
-SCOPES = (FILES,)  # what a token may be given besides
+SCOPES = (APPS, FILES)  # what a token may be given besides
+ALL_APPS = "*"  # in the column `apps`
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
 PREFIX_CHARS = len(MARK) + 4  # enough to distinguish one's own tokens
@@ -57,38 +59,41 @@ DAY_S = 24 * 3600
 
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
 _ID = re.compile(f"tok-[{ALPHABET}]{{{LENGTH}}}")
-_COLUMNS = "id, name, prefix, scopes, created_at, expires_at, last_used_at, last_used_from, ended_at"
+_COLUMNS = "id, name, prefix, scopes, apps, created_at, expires_at, last_used_at, last_used_from, ended_at"
 _STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
 _KEPT = "end_reason IS NOT 'revoked'"  # tokens that the owner's list has
 _SORT = {key: key for key in ("name", "created_at", "expires_at", "last_used_at")} | {"status": _STATUS}
 
 
 def create(
-    caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT, scopes: Sequence[str] = ()
+    caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT, scopes: Sequence[str] = (), app: str = ""
 ) -> dict[str, Any]:
     """Create a token of the caller; returns its record with `secret`, which is stored nowhere.
 
-    `scopes` are of SCOPES. Raises NameTaken for the name of an active token, ValidationFailed for a
+    `scopes` are of SCOPES; with an `app` (WORKSPACE/PORT, the workspace by its id) there are none, and
+    the token opens nothing else. Raises NameTaken for the name of an active token, ValidationFailed for a
     lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER,
     AccountDisabled when the account was disabled during the request.
     """
     name, secret, token_id = _check_name(name), _new_secret(), new_id("tok")
     _check_days(days)
-    scopes = _check_scopes(scopes)
+    scopes = _check_scopes(scopes, app)
     with write():
         at = now()
         _require_open(caller)
         _end_expired(caller.user_id, at)
         _require_room(caller.user_id, name)
         database.execute_sql(
-            "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at, scopes)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO tokens"
+            " (id, user_id, name, prefix, secret_hash, created_at, expires_at, scopes, apps)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 token_id, caller.user_id, name, secret[:PREFIX_CHARS], keys.digest(secret),
-                at, after(at, days * DAY_S), " ".join(scopes),
+                at, after(at, days * DAY_S), FILES if FILES in scopes else "",
+                app or (ALL_APPS if APPS in scopes else ""),
             ),
         )  # fmt: skip
-        audit.add(caller, TOKEN_CREATE, token_id, "ok", name=name, days=days, **_scopes_detail(scopes))
+        audit.add(caller, TOKEN_CREATE, token_id, "ok", name=name, days=days, **_scopes_detail(scopes, app))
         row = database.execute_sql(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()
     return _record(row, at) | {"secret": secret}
 
@@ -180,8 +185,14 @@ def is_active(token_id: str) -> bool:
 
 def scopes_of(token_id: str) -> frozenset[str]:
     """The additional scopes of a token."""
-    row = database.execute_sql("SELECT scopes FROM tokens WHERE id = ?", (token_id,)).fetchone()
-    return frozenset(row[0].split()) if row else frozenset()
+    row = database.execute_sql("SELECT scopes, apps FROM tokens WHERE id = ?", (token_id,)).fetchone()
+    return frozenset(_scopes(*row)) if row else frozenset()
+
+
+def _scopes(scopes: str, apps: str) -> list[str]:
+    """The additional scopes of a row's columns, in order."""
+    of_apps = {"": [], ALL_APPS: [APPS]}.get(apps, [f"{ONE_APP}{apps}"])
+    return sorted([*scopes.split(), *of_apps])
 
 
 # --- secrets and fields ------------------------------------------------------------
@@ -224,15 +235,18 @@ def _check_days(days: int) -> None:
         raise invalid_field("expires_days", "invalid", f"must be a whole number from 1 to {TOKEN_DAYS_MAX}")
 
 
-def _check_scopes(scopes: Sequence[str]) -> list[str]:
+def _check_scopes(scopes: Sequence[str], app: str) -> list[str]:
+    if scopes and app:
+        raise invalid_field("app", "invalid", "a token for one app has no scopes")
     if unknown := set(scopes) - set(SCOPES):
         raise invalid_field("scopes", "invalid", f"must be of: {', '.join(SCOPES)}; not {min(unknown)}")
     return sorted(set(scopes))
 
 
-def _scopes_detail(scopes: Sequence[str]) -> dict[str, Any]:
+def _scopes_detail(scopes: Sequence[str], app: str) -> dict[str, Any]:
     """The scopes for the audit, if there are any."""
-    return {"scopes": list(scopes)} if scopes else {}
+    found = [f"{ONE_APP}{app}"] if app else list(scopes)
+    return {"scopes": found} if found else {}
 
 
 # --- rows -------------------------------------------------------------------------------
@@ -260,10 +274,10 @@ def _require_room(user_id: int, name: str) -> None:
 
 
 def _record(row: tuple[Any, ...], at: str) -> dict[str, Any]:
-    token_id, name, prefix, scopes, created_at, expires_at, last_used_at, last_used_from, ended_at = row
+    token_id, name, prefix, scopes, apps, created_at, expires_at, last_used_at, last_used_from, ended_at = row
     active = ended_at is None and expires_at > at
     return {
-        "id": token_id, "name": name, "prefix": prefix, "scopes": scopes.split(),
+        "id": token_id, "name": name, "prefix": prefix, "scopes": _scopes(scopes, apps),
         "status": "active" if active else "expired",
         "expires_soon": active and expires_at <= after(at, TOKEN_EXPIRES_SOON_DAYS * DAY_S),
         "created_at": created_at, "expires_at": expires_at,

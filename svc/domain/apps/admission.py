@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from svc.actions.access import APPS, ONE_APP
 from svc.actions.commands import command
 from svc.actions.table import APP_OPEN, WORKSPACE_START
 from svc.apps.addresses import App
-from svc.domain.accounts import account_status, users
+from svc.domain.accounts import account_status, tokens, users
 from svc.domain.accounts.users import Account
 from svc.domain.apps import links, visits
 from svc.domain.apps.links import Described
@@ -17,7 +18,7 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import port_kinds, ports, states
 from svc.domain.workspaces.ports import Port
 from svc.domain.workspaces.states import Workspace
-from svc.errors import AppNotFound, AppSignIn, WorkspaceNotRunning
+from svc.errors import AppNotFound, AppSignIn, PatNotAllowed, WorkspaceNotRunning
 from svc.helper.helper import Helper
 
 
@@ -25,7 +26,7 @@ class Admission(NamedTuple):
     """A visitor who may come in, and where to: the owner's program."""
 
     user: str
-    visit: str  # the id of the app session
+    visit: str  # the id of the app session, or of the token
     owner: str
     workspace_id: str
     container_port: int
@@ -41,12 +42,32 @@ def by_cookie(untrusted: str, where: Where, helper: Helper, rid: str) -> Admissi
     user = users.find_by_id(visit.user_id) if visit else None
     if visit is None or user is None:
         raise _sign_in(where)
+    return _admit(user, visit.id, where, helper, rid)
+
+
+def _admit(user: Account, visit: str, where: Where, helper: Helper, rid: str) -> Admission:
     account_status.require(user, helper, rid)
     workspace, port = _app(App(where.port, where.workspace_id), user)
     if workspace.status != "running":
         hint = command(WORKSPACE_START, ref=workspace.name)
         raise WorkspaceNotRunning(f"the workspace {workspace.name} does not run", hint=hint)
-    return Admission(user.name, visit.id, workspace.owner, workspace.id, port.container_port)
+    return Admission(user.name, visit, workspace.owner, workspace.id, port.container_port)
+
+
+def by_token(untrusted: str, where: Where, address: str, helper: Helper, rid: str) -> Admission | None:
+    """Admit the program that has this token; None for a secret that is none.
+
+    Raises PatNotAllowed for a token without the scope, TokenExpired, and as by_cookie().
+    """
+    found = tokens.user_of(untrusted, address)
+    user = users.find_by_id(found[1]) if found else None
+    if found is None or user is None:
+        return None
+    scopes = tokens.scopes_of(found[0])
+    if not scopes & {APPS, f"{ONE_APP}{where.workspace_id}/{where.port}"}:
+        hint = "svc token create --name NAME --scope apps"
+        raise PatNotAllowed("this token does not open the app", hint=hint)
+    return _admit(user, found[0], where, helper, rid)
 
 
 def describe(untrusted: str, where: Where) -> Described:

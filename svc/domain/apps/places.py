@@ -5,7 +5,8 @@ from __future__ import annotations
 from svc.apps import addresses
 from svc.apps.addresses import App
 from svc.domain import configuration
-from svc.domain.workspaces import port_kinds, ports
+from svc.domain.principal import Caller
+from svc.domain.workspaces import port_kinds, ports, states
 from svc.domain.workspaces.ports import Port
 from svc.domain.workspaces.states import Workspace
 from svc.errors import Conflict, NotAvailable, NotFound
@@ -20,6 +21,13 @@ def find(workspace: Workspace, name: str) -> Port:
     if row.kind not in port_kinds.OF_APPS:
         raise Conflict(f"the port {name} is of the kind {row.kind}, which no browser opens", hint=hint)
     return row
+
+
+def named(caller: Caller, text: str) -> str:
+    """WORKSPACE/PORT of an app of the caller's own, with the workspace's id; raises as find()."""
+    ref, _, name = text.partition("/")
+    workspace = states.find_own(caller, ref)
+    return f"{workspace.id}/{find(workspace, name).name}"
 
 
 def local_origin(workspace: Workspace, port: Port) -> str:

@@ -95,9 +95,13 @@ def find(untrusted: str, where: Where) -> Visit | None:
 
 
 def ended(ids: Sequence[str]) -> list[str]:
-    """Those of these rows that are gone."""
+    """Those of these app sessions that are gone, and of these tokens that have ended."""
     marks = ", ".join("?" * len(ids))
-    rows = database.execute_sql(f"SELECT id FROM app_sessions WHERE id IN ({marks})", ids)
+    rows = database.execute_sql(
+        f"SELECT id FROM app_sessions WHERE id IN ({marks})"
+        f" UNION ALL SELECT id FROM tokens WHERE id IN ({marks}) AND ended_at IS NULL",
+        (*ids, *ids),
+    )
     found = {row[0] for row in rows}
     return [each for each in ids if each not in found]
 

@@ -9,6 +9,7 @@ from flask import Blueprint
 from svc.actions.access import NO_TOKENS
 from svc.actions.table import TOKEN_CREATE, TOKEN_REVOKE
 from svc.domain.accounts import tokens
+from svc.domain.apps import places
 from svc.domain.principal import Caller
 from svc.web.access import action, route
 from svc.web.schemas.tokens import TOKENS, NewToken, TokenCreate, TokenQuery
@@ -28,7 +29,8 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Create a token; only this response has its secret."""
-    return tokens.create(caller, body["name"], body["expires_days"], body["scopes"])
+    app = places.named(caller, body["app"]) if body["app"] else ""
+    return tokens.create(caller, body["name"], body["expires_days"], body["scopes"], app)
 
 
 @action(blueprint, TOKEN_REVOKE, status=204)

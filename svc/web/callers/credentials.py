@@ -104,7 +104,12 @@ def caller_of(
 
 def wrong_credential(environ: Mapping[str, Any]) -> Unauthenticated | TooManyRequests:
     """The error for a wrong token or ticket, which is counted by client."""
-    return _wrong_tokens.refusal(client_of(environ))
+    return wrong_token(client_of(environ))
+
+
+def wrong_token(client: str) -> Unauthenticated | TooManyRequests:
+    """The error for a wrong token of a client, which is counted."""
+    return _wrong_tokens.refusal(client)
 
 
 def require_same_site(environ: Mapping[str, Any]) -> None:

@@ -6,10 +6,11 @@ from marshmallow import Schema, fields, validate
 
 from svc.domain.accounts.tokens import SCOPES
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, TOKEN_NAME_MAX
-from svc.web.schemas.fields import Text, Whole
+from svc.web.schemas.fields import Text, Whole, matching
 from svc.web.schemas.pages import ListQuery, page_of, status_field
 
 STATUSES = ("active", "expired")
+APP = r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}"
 _SCOPE = fields.String(validate=validate.OneOf(SCOPES))
 
 
@@ -30,8 +31,15 @@ class TokenCreate(Schema):
         _SCOPE,
         load_default=list,
         validate=validate.Length(max=len(SCOPES)),
-        metadata={"description": "`files`: it also reaches the owner's files; none by default"},
+        metadata={
+            "description": "`files`: it also reaches the owner's files; `apps`: programs of the owner's"
+            " workspaces; none by default"
+        },
     )
+    app = fields.String(
+        load_default=None, allow_none=True, validate=matching(APP, "Use WORKSPACE/PORT, such as notes/lab."),
+        metadata={"description": "one app, as WORKSPACE/PORT, which is then all that the token opens"},
+    )  # fmt: skip
 
 
 class Token(Schema):
@@ -40,7 +48,10 @@ class Token(Schema):
     id = fields.String()
     name = fields.String()
     prefix = fields.String(metadata={"description": "the secret's first characters"})
-    scopes = fields.List(_SCOPE, metadata={"description": "what it may do besides"})
+    scopes = fields.List(
+        fields.String(),
+        metadata={"description": "what it may do besides; `app:WORKSPACE/PORT` alone: all that it opens"},
+    )
     status = fields.String(validate=validate.OneOf(STATUSES))
     expires_soon = fields.Boolean(metadata={"description": "within seven days"})
     created_at = fields.DateTime()

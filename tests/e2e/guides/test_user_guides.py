@@ -194,6 +194,8 @@ def test_ports(service: Service, guide: Callable[..., Guide]) -> None:
         {"json In a template": "web.json"}, lambda block: block in elsewhere or at_far_end(block)
     )
     assert "hello\n" in followed["From the host"]
+    assert "#svc_tkt_" in followed["In a browser"]
+    assert "\nhello\n" in followed["In a browser"]
     assert "host" in followed["For other users of the host"]
     assert "started" in followed["In a template"]
 

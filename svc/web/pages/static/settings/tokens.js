@@ -61,7 +61,7 @@ function rowOf(token) {
   return element('tr', { tabindex: '-1', 'data-id': id },
     cell(null, '',
       element('div.stack', element('bdi.name.ref', name),
-        element('span.muted.small', 'made ', day(created), scopes?.includes('files') ? ', reaches files' : ''))),
+        element('span.muted.small', 'made ', day(created), scopes?.length ? `, ${scopes.join(', ')}` : ''))),
     cell('Begins with', 'mono small', prefix), cell('Expires', '', element('div.stack', ...expiry(token))),
     cell('Last used', 'muted small', ...(used
       ? [time(used, 'ago'), element('br'),
