@@ -3,6 +3,7 @@
 
 TEMPLATE=hello
 WORKSPACE=first
+PAGE=web
 
 template_spec() {
     printf '{"name": "%s", "description": "a few commands from busybox", "source": {"type": "registry", "image_ref": "%s"}}' \
@@ -31,7 +32,16 @@ tour() {
     show "$DEMO" svc ws exec "$WORKSPACE" -- id
     show "$DEMO" svc ws exec "$WORKSPACE" -- sh -c 'date > /work/hello; ls -l /work'
     show "$DEMO" svc ws logs "$WORKSPACE"
+    serve_page
     show "$DEMO" svc ws list
+}
+
+serve_page() { # a program with a page of its own, which is not there after a restart of the workspace
+    if ! as_user "$DEMO" svc ws ports "$WORKSPACE" | grep -q "^$PAGE"; then
+        show "$DEMO" svc ws port add "$WORKSPACE" "$PAGE" --container-port 8000
+    fi
+    show "$DEMO" svc ws exec "$WORKSPACE" -- sh -c \
+        'mkdir -p /tmp/web; echo "<h1>hello from inside</h1>" >/tmp/web/index.html; pidof httpd || httpd -p 127.0.0.1:8000 -h /tmp/web'
 }
 
 farewell() {
@@ -54,5 +64,18 @@ As root:
 To stop or remove it:
   packaging/quickstart --stop      stop svc and the registry (--all: the workspaces too)
   packaging/quickstart --remove    remove what this script created, data last
+TEXT
+    open_page
+}
+
+open_page() { # nothing where another program has the port of apps, which the doctor says
+    local link number
+    link=$(as_user "$DEMO" svc ws open "$WORKSPACE" "$PAGE" --link 2>/dev/null) || return 0
+    number=${link#*.localhost:}
+    number=${number%%/*}
+    cat <<TEXT
+The page of a program in $WORKSPACE, signed in as $DEMO without a password; the link works once, within five minutes:
+  Open: $link
+  From another computer, first: ssh -N -L $number:127.0.0.1:$number USER@$(hostname)
 TEXT
 }

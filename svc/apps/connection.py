@@ -175,6 +175,9 @@ class Connection:
         if place is None:
             self._refuse(NOT_FOUND)
             return
+        if request.method == b"CONNECT":  # after which nothing would be HTTP any more
+            self._refuse(MALFORMED)
+            return
         if entry.is_own(request.target):
             self.entry = Entry(request, place, self.address, self.authority)
             self.timer = self.loop.later(HEAD_S, self.close)  # for its body, which is small

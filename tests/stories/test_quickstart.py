@@ -12,7 +12,7 @@ import pytest
 from e2e.installation import ROOT
 from e2e.processes.host_copies import Host, copied
 from e2e.sshd import listens
-from pages.chromium import Driver
+from pages.chromium import Driver, press, says
 from stories.signing_in import sign_in
 from stories.test_first_workspace import from_the_form_to_the_output
 
@@ -36,6 +36,16 @@ def words(host: Host) -> str:
     host(quickstart, "--remove", "--yes")  # what an earlier one left on this host is in the copy
     said = host(quickstart)
     return said[said.index("svc is running.") :]
+
+
+def test_the_link_of_its_words_leads_to_a_page_without_a_password(browser: Driver, words: str) -> None:
+    """Before anything else: it works for five minutes."""
+    found = re.search(r"Open: (http://web-\S+)", words)
+    assert found, words
+    browser.get(found[1])
+    says(browser, "web of the workspace first, as demo")
+    press(browser, "button")
+    says(browser, "hello from inside", "h1")
 
 
 @pytest.fixture(scope="module")

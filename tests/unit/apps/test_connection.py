@@ -605,3 +605,11 @@ def test_a_body_that_comes_too_slowly_is_cut(begin: Begin, size: int, goes_on: b
         until(lambda: made.browser.received >= size, 30, 0.01)
         stage.ask(lambda: made.close_if_stalled(connection.STALL_S))
         assert made.is_closed is not goes_on
+
+
+def test_nobody_is_connected_to_elsewhere(begin: Begin) -> None:
+    stage = begin(raw(b"HTTP/1.1 200 OK\r\n\r\n"))
+    with stage.client() as client:
+        client.sendall((GET.replace("GET /", "CONNECT 192.0.2.1:22", 1) + "\r\n").encode())
+        assert everything(client).startswith(b"HTTP/1.1 400 ")
+    assert not stage.asked
