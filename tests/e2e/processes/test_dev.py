@@ -52,7 +52,8 @@ def dev(service: Service) -> Iterator[Dev]:
     server = subprocess.Popen(
         [SVC, "server", "--dev", "--db", f"{account.pw_dir}/dev.db", "--port", str(dev.port)],
         user=account.pw_uid, group=account.pw_gid, extra_groups=[], cwd=account.pw_dir,
-        env=dev.env | {"HOME": account.pw_dir}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=dev.env | {"HOME": account.pw_dir, "SVC_APPS_LOCAL_PORT": str(free_port())},
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
         until(lambda: dev.svc("api", "GET", "/api/health").code == 0, 60)

@@ -87,7 +87,12 @@ def test_the_server_ends_with_the_reason_and_without_its_socket(
 
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    environ = {"SVC_SOCKET": str(path), "SVC_PORT": str(port), "SVC_DB": str(tmp_path / "svc.db")}
+    environ = {
+        "SVC_SOCKET": str(path),
+        "SVC_PORT": str(port),
+        "SVC_APPS_LOCAL_PORT": "0",  # that of the default is another program's beside this one
+        "SVC_DB": str(tmp_path / "svc.db"),
+    }
 
     def run() -> list[object]:
         settings = Settings(environ=environ, file={})
