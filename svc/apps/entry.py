@@ -26,7 +26,7 @@ Then = Callable[[Said | Refused], None]
 
 
 def is_own(target: bytes) -> bool:
-    """Whether the target of a request is the service's, in any spelling that a program could take for it."""
+    """Whether the target of a request is the service's; every other spelling of it is the program's."""
     return target.partition(b"?")[0].startswith(pages.OWN) or target == pages.OWN[:-1]
 
 

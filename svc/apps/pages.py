@@ -107,7 +107,7 @@ def left(cookie: str) -> Said:
 
 def refusal(refused: Refused, app: App | None, *, as_page: bool) -> Said:
     """Why not: a page without a script for a tab, JSON for everything else."""
-    hint = refused.hint or (link_command(app) if app and refused.code == "app_sign_in" else "")
+    hint = refused.hint or (_way_out(refused.code, app) if app else "")
     if as_page:
         waits = refused.code == "app_not_listening"
         values = {
@@ -119,6 +119,16 @@ def refusal(refused: Refused, app: App | None, *, as_page: bool) -> Said:
         return Said(refused.status, _HTML, _REFUSAL.substitute(values).encode())
     error = {"code": refused.code, "message": refused.message} | ({"hint": hint} if hint else {})
     return Said(refused.status, _JSON, json.dumps({"error": error}).encode())
+
+
+def _way_out(code: str, app: App) -> str:
+    """The next command, on the host, for a refusal that names none; empty where there is none."""
+    return {
+        "app_sign_in": link_command(app),
+        "app_not_found": "svc ws list",
+        "app_not_listening": f"svc ws launchers {app.workspace}",
+        "app_bad_response": f"svc ws logs {app.workspace}",
+    }.get(code, "")
 
 
 def is_own_path(path: str) -> bool:

@@ -212,15 +212,15 @@ def _open(asked: Asked, helper: Helper, rid: str) -> Opened:
 
 
 def _check(asked: Asked, helper: Helper, rid: str) -> Checked:
-    _admit(asked, helper, rid)
+    _admit(asked, helper, rid, background=True)
     return Checked()
 
 
-def _admit(asked: Asked, helper: Helper, rid: str) -> Admission:
+def _admit(asked: Asked, helper: Helper, rid: str, *, background: bool = False) -> Admission:
     """The admission of what was presented; wrong tokens are counted by client, as those of the API."""
     where = _where(asked)
     if not asked.token:
-        return admission.by_cookie(asked.cookie, where, helper, rid)
+        return admission.by_cookie(asked.cookie, where, helper, rid, background=background)
     found = admission.by_token(asked.token, where, asked.address, helper, rid)
     if found is None:
         raise credentials.wrong_token(asked.address)
@@ -228,8 +228,7 @@ def _admit(asked: Asked, helper: Helper, rid: str) -> Admission:
 
 
 def _describe(ticket: Ticket, _helper: Helper, _rid: str) -> Described:
-    found = admission.describe(ticket.secret, _where(ticket))
-    return Described(found.user, found.workspace)
+    return admission.describe(ticket.secret, _where(ticket))
 
 
 def _enter(ticket: Ticket, helper: Helper, rid: str) -> Entered:

@@ -8,10 +8,10 @@ from svc.actions.access import APPS, ONE_APP
 from svc.actions.commands import command
 from svc.actions.table import APP_OPEN, WORKSPACE_START
 from svc.apps.addresses import App
+from svc.apps.pair import Described
 from svc.domain.accounts import account_status, tokens, users
 from svc.domain.accounts.users import Account
 from svc.domain.apps import links, visits
-from svc.domain.apps.links import Described
 from svc.domain.apps.visits import Where
 from svc.domain.audit import audit
 from svc.domain.principal import Caller
@@ -32,13 +32,15 @@ class Admission(NamedTuple):
     container_port: int
 
 
-def by_cookie(untrusted: str, where: Where, helper: Helper, rid: str) -> Admission:
-    """Admit the visitor who has this cookie there.
+def by_cookie(
+    untrusted: str, where: Where, helper: Helper, rid: str, *, background: bool = False
+) -> Admission:
+    """Admit the visitor who has this cookie there; in the `background` that is no use of it.
 
     Raises AppSignIn, AppNotFound (no such app, or not the visitor's), WorkspaceNotRunning, and what
     account_status.require raises.
     """
-    visit = visits.find(untrusted, where)
+    visit = visits.find(untrusted, where, background=background)
     user = users.find_by_id(visit.user_id) if visit else None
     if visit is None or user is None:
         raise _sign_in(where)

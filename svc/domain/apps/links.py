@@ -6,10 +6,11 @@ and uses it up on a click. So a preview of the link uses nothing up, and nobody 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from svc.actions.table import APP_LINK
 from svc.apps.addresses import App
+from svc.apps.pair import Described
 from svc.domain.accounts import tickets, users
 from svc.domain.accounts.tickets import Holder
 from svc.domain.apps import places
@@ -20,13 +21,6 @@ from svc.limits import APP_LINK_S
 
 PURPOSE = "app.link"
 ENTRANCE = "/.svc/enter"
-
-
-class Described(NamedTuple):
-    """Whom a link signs in, and the workspace of its app."""
-
-    user: str
-    workspace: str
 
 
 def issue(caller: Caller, ref: str, name: str, path: str = "/") -> dict[str, Any]:

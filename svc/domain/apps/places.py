@@ -32,12 +32,11 @@ def named(caller: Caller, text: str) -> str:
 
 def local_origin(workspace: Workspace, port: Port) -> str:
     """The app's address on this host; raises NotAvailable where apps are off, Conflict for a long name."""
-    number = configuration.current.apps_local_port
-    if not number:
+    if not configuration.current.apps_local_port:
         raise NotAvailable(
             "apps in the browser are off on this host: SVC_APPS_LOCAL_PORT is 0", hint="svc env"
         )
-    found = addresses.origin(App(port.name, workspace.id), addresses.LOCAL, "http", number)
+    found = ports.local_origin(App(port.name, workspace.id))
     if found is None:
         raise Conflict(
             f"a port whose name has more than {addresses.NAME_MAX} characters has no address of its own",

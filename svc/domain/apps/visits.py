@@ -76,8 +76,8 @@ def begin(holder: Holder, where: Where, address: str) -> tuple[str, str]:
     return visit_id, value
 
 
-def find(untrusted: str, where: Where) -> Visit | None:
-    """Who is signed in there with this cookie, None if nobody is; records the use."""
+def find(untrusted: str, where: Where, *, background: bool = False) -> Visit | None:
+    """Who is signed in there with this cookie, None if nobody is; records the use, unless `background`."""
     if not _FORM.fullmatch(untrusted):
         return None
     row = database.execute_sql(_SELECT, (keys.digest(untrusted), *where)).fetchone()
@@ -89,8 +89,9 @@ def find(untrusted: str, where: Where) -> Visit | None:
         with suppress(*UNWRITABLE):
             _delete(visit.id)
         return None
-    with suppress(*UNWRITABLE):
-        _note_use(visit, at)
+    if not background:
+        with suppress(*UNWRITABLE):
+            _note_use(visit, at)
     return visit
 
 

@@ -120,9 +120,14 @@ class Port(NamedTuple):
     def _app(self, app: App) -> dict[str, str | None]:
         """Where a browser has it: {label, app_local_url}, null for a kind that no browser opens."""
         label = (app.label or None) if self.kind in port_kinds.OF_APPS else None
-        number = configuration.current.apps_local_port if label else 0
-        url = addresses.origin(app, addresses.LOCAL, "http", number) if number else None
-        return {"label": label, "app_local_url": url and f"{url}/"}
+        origin = local_origin(app) if label else None
+        return {"label": label, "app_local_url": origin and f"{origin}/"}
+
+
+def local_origin(app: App) -> str | None:
+    """An app's address for browsers of this host; None where apps are off, or its name is too long."""
+    number = configuration.current.apps_local_port
+    return addresses.origin(app, addresses.LOCAL, "http", number) if number else None
 
 
 # --- rows -----------------------------------------------------------------------------

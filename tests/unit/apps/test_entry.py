@@ -201,3 +201,16 @@ def test_the_command_names_the_app() -> None:
     said = pages.refusal(USED, App("lab", "ws-f7d3k2qa"), as_page=False)
     assert json.loads(said.body)["error"]["hint"] == COMMAND
     assert "hint" not in json.loads(pages.refusal(USED, None, as_page=False).body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("app_not_found", "svc ws list"),
+        ("app_not_listening", "svc ws launchers ws-f7d3k2qa"),
+        ("app_bad_response", "svc ws logs ws-f7d3k2qa"),
+    ],
+)
+def test_each_refusal_has_a_way_out(code: str, hint: str) -> None:
+    said = pages.refusal(Refused(404, code, "no"), App("lab", "ws-f7d3k2qa"), as_page=False)
+    assert json.loads(said.body)["error"]["hint"] == hint

@@ -98,6 +98,9 @@ def test_the_oldest_ends_for_one_too_many(ada: Caller, bob: Caller, workspace: s
 def test_use_keeps_it(ada: Caller, workspace: str) -> None:
     cookie = begin(ada)
     database.execute_sql("UPDATE app_sessions SET last_used_at = ?", (after(now(), -SESSION_IDLE_S + 60),))
+    assert visits.find(cookie, LAB, background=True)
+    (idle,) = database.execute_sql("SELECT last_used_at FROM app_sessions").fetchall()
+    assert idle[0] < after(now(), -SESSION_IDLE_S + 90), "an open tab is not a person who uses it"
     assert visits.find(cookie, LAB)
     (row,) = database.execute_sql("SELECT last_used_at FROM app_sessions").fetchall()
     assert row[0] > after(now(), -5)
